@@ -1,0 +1,47 @@
+package fault
+
+// Code names one kind of failure. The set only grows: a code is never renamed
+// and never used for something else.
+type Code string
+
+// The codes.
+const (
+	// SandboxUnavailable: no provider on this machine can build a jail for
+	// this policy at the grades that it requires.
+	SandboxUnavailable Code = "SANDBOX_UNAVAILABLE"
+	// IsolationUnavailable: a provider that can build the jail was refused
+	// something by the kernel this time.
+	IsolationUnavailable Code = "ISOLATION_UNAVAILABLE"
+	// SandboxBadWorkspace: the workspace is missing, not a directory, or so
+	// wide (/, a home, an ancestor of one) that it would protect nothing.
+	SandboxBadWorkspace Code = "SANDBOX_BAD_WORKSPACE"
+	// SandboxNarrowDenied: a running turn asked for a narrower mode.
+	SandboxNarrowDenied Code = "SANDBOX_NARROW_DENIED"
+	// SandboxSplitWorld: capabilities of one session point to different worlds.
+	SandboxSplitWorld Code = "SANDBOX_SPLIT_WORLD"
+	// SandboxViolation: a path lies outside the roots, is protected, or is not
+	// writable under this policy.
+	SandboxViolation Code = "SANDBOX_VIOLATION"
+	// CommandDenied: the guard refuses this command line.
+	CommandDenied Code = "COMMAND_DENIED"
+	// CommandNotFound: there is no such program inside the sandbox.
+	CommandNotFound Code = "COMMAND_NOT_FOUND"
+	// CommandNotExecutable: the program was found but cannot be executed.
+	CommandNotExecutable Code = "COMMAND_NOT_EXECUTABLE"
+	// PolicyInvalid: a policy value, file or flag is malformed or contradicts
+	// itself.
+	PolicyInvalid Code = "POLICY_INVALID"
+	// UsageInvalid: the command line of tether itself is wrong.
+	UsageInvalid Code = "USAGE_INVALID"
+	// LimitTime: the time limit ended the command.
+	LimitTime Code = "LIMIT_TIME"
+	// LimitOutput: output beyond the limit was dropped.
+	LimitOutput Code = "LIMIT_OUTPUT"
+	// LimitUnenforceable: a limit was asked for that cannot be enforced here.
+	LimitUnenforceable Code = "LIMIT_UNENFORCEABLE"
+	// EmbedMissing: the embedding program did not lend its binary to the inner
+	// stage (see tether.Inner).
+	EmbedMissing Code = "EMBED_MISSING"
+	// Internal: a fault of Tether's own; please report it.
+	Internal Code = "INTERNAL"
+)

@@ -1,0 +1,19 @@
+package need
+
+import "testing"
+
+func TestRequired(t *testing.T) {
+	for _, c := range []struct {
+		list, feature string
+		want          bool
+	}{
+		{"", "bwrap", false},
+		{"all", "bwrap", true},
+		{"userns, bwrap", "bwrap", true},
+		{"userns,bwrapx", "bwrap", false},
+	} {
+		if got := required(c.list, c.feature); got != c.want {
+			t.Errorf("required(%q, %q): got %v, want %v", c.list, c.feature, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+// Package policy says what may happen: profiles, roots, protected files,
+// network, limits. It is pure: no file is opened, no link resolved, nothing of
+// the machine read. Pinning a policy to a machine is the work of a plan.
+//
+// Zero is strictest. Policy{} allows nothing; every widening is spelled out.
+// [Default] gives what a user gets who says nothing.
+package policy
+
+import "time"
+
+// Policy is what may happen, as a plain value, in the spelling it was given.
+// Two policies compare with [Policy.Within] and combine with [Meet].
+type Policy struct {
+	// Profile is the broad mode; the zero value allows nothing at all.
+	Profile Profile
+	// Workspace is the folder that the work is about.
+	Workspace string
+
+	// Reads says what of the machine may be read besides the workspace.
+	Reads Reads
+	// Read adds roots that may be read; Write roots that may be read and
+	// written. A leading "~/" is not expanded here: the caller does that.
+	Read, Write []string
+
+	// Protect says which files inside the roots stay closed or locked.
+	Protect Protect
+	// Commands says which commands may be started under ReadOnly.
+	Commands Commands
+	// Network says where bytes may go.
+	Network Network
+	// Env says which variables of the caller reach the command.
+	Env Env
+	// Home says what HOME is inside.
+	Home Home
+	// Limits bound one command. A zero limit is the built-in one.
+	Limits Limits
+	// Accept lowers what a guarantee must at least be graded; a guarantee
+	// that is not named keeps its built-in requirement (see Required).
+	Accept map[Guarantee]Grade
+}
+
+// Profile is the broad mode of a policy.
+type Profile int
+
+// The profiles, from strict to wide.
+const (
+	// Nothing runs nothing. It is the zero value.
+	Nothing Profile = iota
+	// ReadOnly reads the workspace and writes nowhere; commands come from an
+	// inspection allowlist unless Commands says otherwise.
+	ReadOnly
+	// WorkspaceWrite also writes in the workspace, the added roots and a
+	// private /tmp.
+	WorkspaceWrite
+	// FullAccess has no jail. Every guarantee is None.
+	FullAccess
+)
+
+// Reads says what of the machine a command may read.
+type Reads struct {
+	// System shows the system's folders by allowlist (/usr, /etc, ...).
+	System bool
+	// Only, when System is false, is exactly what is shown, besides the
+	// workspace and what the dynamic linker needs.
+	Only []string
+}
+
+// Protect names the files that stay closed inside every root. Patterns match
+// one base name without case, or, when they hold a slash, a path relative to
+// the root; see Pattern.
+type Protect struct {
+	// Hidden adds patterns whose files can be neither read nor written.
+	Hidden []string
+	// Locked adds patterns whose files can be read and not written.
+	Locked []string
+	// AllowConfig lifts the built-in lock of these paths (never a hidden one,
+	// never git's own or Tether's).
+	AllowConfig []string
+}
+
+// Commands says which commands ReadOnly may start.
+type Commands int
+
+// The values of Commands.
+const (
+	// Inspection allows the documented inspection commands only.
+	Inspection Commands = iota
+	// Any allows every command; the kernel still stops the writes.
+	Any
+)
+
+// NetworkMode says how a command meets the network.
+type NetworkMode int
+
+// The modes, from strict to wide.
+const (
+	// Offline has a private loopback and nothing else.
+	Offline NetworkMode = iota
+	// Gated passes every connection through the gate.
+	Gated
+	// Open shares the host's network.
+	Open
+)
+
+// Network says where bytes may go. Rules are kept in the spelling given; the
+// gate parses them.
+type Network struct {
+	Mode NetworkMode
+	// Public allows public addresses on the base ports besides Allow.
+	Public bool
+	// Allow and Deny are rules; deny beats allow.
+	Allow, Deny []string
+	// Publish lists ports inside that the host may reach.
+	Publish []uint16
+}
+
+// Env says which of the caller's variables reach a command.
+type Env struct {
+	// Pass names variables handed through from the caller, also those that
+	// are otherwise refused.
+	Pass []string
+	// Set gives variables their value. It beats Pass.
+	Set map[string]string
+	// NoScrub hands the caller's whole environment through; FullAccess only.
+	NoScrub bool
+}
+
+// Home says what HOME is inside.
+type Home int
+
+// The values of Home.
+const (
+	// HomePrivate gives a private, empty folder.
+	HomePrivate Home = iota
+	// HomeWorkspace names the workspace.
+	HomeWorkspace
+)
+
+// Limits bound one command. Zero means the built-in limit, never "no limit".
+type Limits struct {
+	// Time ends the command. Built-in: 120 s in the library, in MCP and with
+	// --json; none on a streaming command line.
+	Time time.Duration
+	// OutputBytes is what is kept of stdout and of stderr, each. Built-in: 1 MiB.
+	OutputBytes int64
+	// Processes is how many processes and threads may exist at once.
+	Processes int64
+	// MemoryBytes is the memory of the whole tree.
+	MemoryBytes int64
+	// FileBytes is the size of one written file.
+	FileBytes int64
+}
+
+// Guarantee is one promise that a provider is graded on.
+type Guarantee int
+
+// The guarantees.
+const (
+	Read Guarantee = iota
+	Write
+	Secrets
+	NetworkGuarantee
+	Process
+	IPC
+	LimitsGuarantee
+)
+
+// Guarantees lists all of them, in the order of reports.
+var Guarantees = [...]Guarantee{Read, Write, Secrets, NetworkGuarantee, Process, IPC, LimitsGuarantee}
+
+// Grade says how far a guarantee holds.
+type Grade int
+
+// The grades.
+const (
+	// None: nothing holds it.
+	None Grade = iota
+	// Partial: something holds it, with known gaps.
+	Partial
+	// Complete: the kernel stops every operation against it.
+	Complete
+)
