@@ -4,6 +4,11 @@
 //
 // Zero is strictest. Policy{} allows nothing; every widening is spelled out.
 // [Default] gives what a user gets who says nothing.
+//
+// What it compares, it compares by spelling: a link, a bind mount or a file
+// system that folds names is not seen here. The plan, which knows the files,
+// checks again by identity. Paths are those of the confined world, so they
+// are written with slashes on every system.
 package policy
 
 import "time"
@@ -13,13 +18,15 @@ import "time"
 type Policy struct {
 	// Profile is the broad mode; the zero value allows nothing at all.
 	Profile Profile
-	// Workspace is the folder that the work is about.
+	// Workspace is the folder that the work is about. It is read under every
+	// profile but Nothing, and written under WorkspaceWrite.
 	Workspace string
 
 	// Reads says what of the machine may be read besides the workspace.
 	Reads Reads
 	// Read adds roots that may be read; Write roots that may be read and
-	// written. A leading "~/" is not expanded here: the caller does that.
+	// written. They are absolute, or begin with "~/", which is not expanded
+	// here: the caller does that.
 	Read, Write []string
 
 	// Protect says which files inside the roots stay closed or locked.
@@ -35,7 +42,8 @@ type Policy struct {
 	// Limits bound one command. A zero limit is the built-in one.
 	Limits Limits
 	// Accept lowers what a guarantee must at least be graded; a guarantee
-	// that is not named keeps its built-in requirement (see Required).
+	// that is not named keeps its built-in requirement (see
+	// [Policy.Required], also for IPC, which is asked for here).
 	Accept map[Guarantee]Grade
 }
 
@@ -67,14 +75,16 @@ type Reads struct {
 
 // Protect names the files that stay closed inside every root. Patterns match
 // one base name without case, or, when they hold a slash, a path relative to
-// the root; see Pattern.
+// the root; see [CompilePatterns]. What is hidden and locked without being
+// named is in [HiddenName] and [LockedName].
 type Protect struct {
 	// Hidden adds patterns whose files can be neither read nor written.
 	Hidden []string
 	// Locked adds patterns whose files can be read and not written.
 	Locked []string
-	// AllowConfig lifts the built-in lock of these paths (never a hidden one,
-	// never git's own or Tether's).
+	// AllowConfig lifts the built-in lock of these paths and of what lies
+	// below them (never a hidden one, never git's own or Tether's). A path is
+	// relative to every root, or absolute.
 	AllowConfig []string
 }
 
@@ -136,10 +146,19 @@ const (
 	HomeWorkspace
 )
 
-// Limits bound one command. Zero means the built-in limit, never "no limit".
+// The built-in limits, which a zero in [Limits] stands for.
+const (
+	BuiltinTime        = 120 * time.Second
+	BuiltinOutputBytes = 1 << 20
+)
+
+// Limits bound one command. Zero means the built-in limit. That of Processes,
+// MemoryBytes and FileBytes is whatever the machine has: these three are
+// enforced, and required (see [Policy.Required]), only once they are set.
 type Limits struct {
 	// Time ends the command. Built-in: 120 s in the library, in MCP and with
-	// --json; none on a streaming command line.
+	// --json; none on a streaming command line. Comparing counts zero as
+	// [BuiltinTime].
 	Time time.Duration
 	// OutputBytes is what is kept of stdout and of stderr, each. Built-in: 1 MiB.
 	OutputBytes int64

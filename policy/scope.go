@@ -1,0 +1,193 @@
+package policy
+
+import (
+	"math"
+	"time"
+)
+
+// scope is what a policy comes to, in a form in which parts can be compared
+// and cut one by one.
+type scope struct {
+	profile  Profile
+	system   bool
+	read     roots // without write
+	write    roots
+	hidden   []string
+	locked   []string
+	unlocked roots
+	commands Commands
+	mode     NetworkMode
+	public   bool
+	allow    []string
+	deny     []string
+	publish  []uint16
+	pass     []string
+	passAll  bool
+	set      map[string]string
+	home     Home
+	limits   [5]int64
+	required [len(Guarantees)]Grade
+}
+
+func scopeOf(p Policy) scope {
+	if !p.runs() {
+		return scope{}
+	}
+	s := scope{
+		profile:  p.Profile,
+		hidden:   sorted(p.Protect.Hidden),
+		commands: strictly(p.Commands, Any),
+		home:     strictly(p.Home, HomeWorkspace),
+		limits:   limitsOf(p.Limits),
+		passAll:  p.Env.NoScrub && p.Profile == FullAccess,
+	}
+	s.locked = minus(sorted(p.Protect.Locked), s.hidden)
+	s.setRoots(p)
+	s.setNetwork(p.Network)
+	if p.Profile > ReadOnly {
+		s.commands = Any
+	}
+	if !s.passAll {
+		s.pass = sorted(p.Env.Pass)
+	}
+	for name, value := range p.Env.Set {
+		if s.set == nil {
+			s.set = make(map[string]string, len(p.Env.Set))
+		}
+		s.set[name] = value
+	}
+	for _, g := range Guarantees {
+		s.required[g] = p.Required(g)
+	}
+	return s
+}
+
+func (s *scope) setRoots(p Policy) {
+	if p.Profile == FullAccess { // everywhere, without a list
+		s.system = true
+		return
+	}
+	s.system = p.Reads.System
+	read, write := clean(p.Read, cleanRoot), clean(p.Write, cleanRoot)
+	if !p.Reads.System {
+		read = append(read, clean(p.Reads.Only, cleanRoot)...)
+	}
+	if w, ok := cleanRoot(p.Workspace); ok {
+		write = append(write, w)
+	}
+	if p.Profile == WorkspaceWrite {
+		s.write = union(write)
+		s.read = union(read)
+		s.read = s.readBesides(s.write)
+	} else {
+		s.read = union(read, write)
+	}
+	s.unlocked = union(clean(p.Protect.AllowConfig, cleanConfig))
+}
+
+func (s *scope) readBesides(write roots) roots {
+	return minusFunc(s.read, write.cover)
+}
+
+func (s *scope) setNetwork(n Network) {
+	s.mode = strictly(n.Mode, Open)
+	switch s.mode {
+	case Offline:
+		s.publish = sorted(n.Publish)
+	case Gated:
+		s.public = n.Public
+		s.deny = lower(n.Deny)
+		s.allow = minus(lower(n.Allow), s.deny)
+		s.publish = sorted(n.Publish)
+	case Open: // every address, every port; nothing enforces the denials
+		s.deny = lower(n.Deny)
+	}
+}
+
+// policy spells s out. It shares lists with s, which is not used again.
+func (s scope) policy() Policy {
+	p := Policy{
+		Profile:  s.profile,
+		Reads:    Reads{System: s.system},
+		Read:     s.read,
+		Write:    s.write,
+		Protect:  Protect{Hidden: s.hidden, Locked: s.locked, AllowConfig: s.unlocked},
+		Commands: s.commands,
+		Network:  Network{Mode: s.mode, Public: s.public, Allow: s.allow, Deny: s.deny, Publish: s.publish},
+		Env:      Env{Pass: s.pass, Set: s.set, NoScrub: s.passAll},
+		Home:     s.home,
+		Limits:   spelledLimits(s.limits),
+	}
+	if p.Profile == Nothing {
+		return Policy{}
+	}
+	for _, g := range Guarantees {
+		if s.required[g] == p.builtin(g) {
+			continue
+		}
+		if p.Accept == nil {
+			p.Accept = make(map[Guarantee]Grade)
+		}
+		p.Accept[g] = s.required[g]
+	}
+	return p
+}
+
+// limitsOf puts numbers for zeros, and 1, the least, for what is negative.
+func limitsOf(l Limits) [5]int64 {
+	values := [5]int64{int64(l.Time), l.OutputBytes, l.Processes, l.MemoryBytes, l.FileBytes}
+	builtin := [5]int64{int64(BuiltinTime), BuiltinOutputBytes, math.MaxInt64, math.MaxInt64, math.MaxInt64}
+	for i, v := range values {
+		if v == 0 {
+			values[i] = builtin[i]
+		}
+		values[i] = max(values[i], 1)
+	}
+	return values
+}
+
+func spelledLimits(v [5]int64) Limits {
+	for i := range v {
+		if v[i] == math.MaxInt64 {
+			v[i] = 0
+		}
+	}
+	return Limits{Time: time.Duration(v[0]), OutputBytes: v[1], Processes: v[2], MemoryBytes: v[3], FileBytes: v[4]}
+}
+
+// strictly returns v, or zero for what lies outside 0..widest.
+func strictly[T ~int](v, widest T) T {
+	if v < 0 || v > widest {
+		return 0
+	}
+	return v
+}
+
+func clean(paths []string, one func(string) (string, bool)) []string {
+	var out []string
+	for _, p := range paths {
+		if c, ok := one(p); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// lower folds ASCII only: a rule in any other letters is the gate's to refuse.
+func lower(list []string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		b := []byte(s)
+		for j, c := range b {
+			if 'A' <= c && c <= 'Z' {
+				b[j] += 'a' - 'A'
+			}
+		}
+		out[i] = string(b)
+	}
+	return sorted(out)
+}
+
+func without(list []string, s string) []string {
+	return minusFunc(list, func(e string) bool { return e == s })
+}
