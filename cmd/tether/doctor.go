@@ -1,0 +1,87 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/tether-sandbox/tether"
+	"github.com/tether-sandbox/tether/fault"
+)
+
+func doctorVerb(args []string, std stdio) (int, error) {
+	set := flag.NewFlagSet("doctor", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	fix := set.Bool("fix", false, "print the commands that raise the grades, and nothing else")
+	asJSON := set.Bool("json", false, "print one JSON object")
+	if err := parseSimple(set, args, std.out); err != nil {
+		return 0, err
+	}
+	d, err := tether.Diagnose(background)
+	if err != nil {
+		return 0, err
+	}
+	status := 1
+	for _, p := range d.Providers {
+		if p.Works {
+			status = 0
+		}
+	}
+	switch {
+	case *asJSON:
+		return status, writeJSON(std.out, d)
+	case *fix:
+		for _, f := range d.Facts {
+			if f.Fix != "" {
+				fmt.Fprintf(std.out, "# %s\n%s\n", printable(f.What), f.Fix)
+			}
+		}
+		return 0, nil
+	}
+	for _, f := range d.Facts {
+		mark := "ok  "
+		if !f.Good {
+			mark = "low "
+		}
+		fmt.Fprintln(std.out, mark, printable(f.What))
+		if f.Fix != "" {
+			fmt.Fprintln(std.out, "      raise it:", strings.ReplaceAll(f.Fix, "\n", "\n      "))
+		}
+	}
+	for _, p := range d.Providers {
+		if !p.Works {
+			fmt.Fprintf(std.out, "\nprovider %s does not work here: %s\n", p.Name, printable(p.Why))
+			if p.Hint != "" {
+				fmt.Fprintln(std.out, "  hint:", printable(p.Hint))
+			}
+			continue
+		}
+		fmt.Fprintf(std.out, "\nprovider %s works (tried with --no-network)\n", p.Name)
+		for _, g := range p.Report.Grades {
+			line := fmt.Sprintf("  %-8s %-8s %s", g.Guarantee, g.Grade, g.Means)
+			if g.Reason != "" {
+				line += " (" + g.Reason + ")"
+			}
+			fmt.Fprintln(std.out, printable(line))
+		}
+	}
+	return status, nil
+}
+
+// parseSimple parses the flags of a verb that takes no arguments.
+func parseSimple(set *flag.FlagSet, args []string, out io.Writer) error {
+	set.Usage = func() {}
+	err := set.Parse(args)
+	switch {
+	case err == flag.ErrHelp:
+		set.SetOutput(out)
+		set.PrintDefaults()
+		return errHelp
+	case err != nil:
+		return fault.New(fault.UsageInvalid, err.Error()).WithHint("tether " + set.Name() + " -h")
+	case set.NArg() > 0:
+		return fault.New(fault.UsageInvalid, fmt.Sprintf("tether %s takes no argument %q", set.Name(), set.Arg(0)))
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+// Command tether runs what an AI agent wants to do under one policy that the
+// operating system enforces. See README.md.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tether-sandbox/tether"
+	"github.com/tether-sandbox/tether/fault"
+)
+
+// version is set by the linker for releases.
+var version = "dev"
+
+// exitOurs is the exit status of a failure of ours, as opposed to the
+// command's own status.
+const exitOurs = 125
+
+const usage = `usage: tether VERB [flags] [-- CMD [ARG...]]
+
+  run [flags] [--] CMD [ARG...]   run one command, confined
+  sh [flags] [-c CMD]             a confined shell, for programs that start $SHELL
+  explain [flags] [-- CMD]        what would hold for a command, without running it
+  doctor [--fix] [--json]         how strong each guarantee is here, and how to raise it
+  clean [--quarantine]            remove Tether's caches of this user
+  version                         print the version
+
+tether VERB -h lists the flags of a verb. Exit status: the command's own;
+128+n after signal n; 124 our time limit; 125 a failure of ours; 126 and 127 as
+shells use them.
+`
+
+// verb is one verb of the command line. It returns the exit status.
+type verb func(args []string, std stdio) (int, error)
+
+type stdio struct {
+	in       *os.File
+	out, err *os.File
+}
+
+func main() {
+	tether.Inner()
+	os.Exit(run(os.Args, stdio{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+func run(args []string, std stdio) int {
+	verbs := map[string]verb{"run": runVerb, "sh": shVerb, "explain": explainVerb, "doctor": doctorVerb,
+		"clean": cleanVerb, "version": versionVerb}
+	// As a shell: through a link that is called so, or with a shell's own flag.
+	name := strings.TrimPrefix(filepath.Base(args[0]), "-")
+	if name == "tether-sh" {
+		return finish(shVerb(args[1:], std))(std.err)
+	}
+	if len(args) < 2 {
+		fmt.Fprint(std.err, usage)
+		return exitOurs
+	}
+	switch first := args[1]; {
+	case first == "-h" || first == "--help" || first == "help":
+		fmt.Fprint(std.out, usage)
+		return 0
+	case first == "--version":
+		return finish(versionVerb(nil, std))(std.err)
+	case first == "-c" || first == "-lc" || first == "-l" || first == "-ic":
+		return finish(shVerb(args[1:], std))(std.err)
+	case verbs[first] != nil:
+		return finish(verbs[first](args[2:], std))(std.err)
+	default:
+		names := []string{}
+		for n := range verbs {
+			names = append(names, n)
+		}
+		slices.Sort(names)
+		err := fault.New(fault.UsageInvalid, fmt.Sprintf("there is no verb %q; there are %s", first, strings.Join(names, ", "))).
+			WithHint("tether run -- " + first)
+		return finish(exitOurs, err)(std.err)
+	}
+}
+
+// finish prints an error as every failure of ours is printed and returns the
+// exit status.
+func finish(status int, err error) func(io.Writer) int {
+	return func(w io.Writer) int {
+		if err == nil {
+			return status
+		}
+		if errors.Is(err, errHelp) {
+			return 0
+		}
+		fmt.Fprintf(w, "tether: %s\n", message(err))
+		if hint := fault.HintOf(err); hint != "" {
+			fmt.Fprintf(w, "hint: %s\n", printable(hint))
+		}
+		if status == 0 {
+			status = exitOurs
+		}
+		return status
+	}
+}
+
+// message returns "CODE: what happened" for any error.
+func message(err error) string {
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return printable(err.Error())
+	}
+	return string(fault.CodeOf(err)) + ": " + printable(err.Error())
+}
+
+// printable keeps control characters of foreign text, such as file names, away
+// from the terminal.
+func printable(s string) string {
+	clean := func(r rune) rune {
+		if r == '\t' || r == '\n' {
+			return ' '
+		}
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\uFFFD' {
+			return '?'
+		}
+		return r
+	}
+	return strings.Map(clean, s)
+}
+
+func versionVerb(_ []string, std stdio) (int, error) {
+	_, err := fmt.Fprintln(std.out, "tether", version)
+	return 0, err
+}

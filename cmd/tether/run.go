@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/tether-sandbox/tether"
+	"github.com/tether-sandbox/tether/fault"
+)
+
+// background is the context of the whole program: signals reach the command
+// and not us.
+var background = context.Background()
+
+func runVerb(args []string, std stdio) (int, error) {
+	f := newFlags("run")
+	argv, err := f.parse(args, std.out)
+	if err != nil {
+		return 0, err
+	}
+	if len(argv) == 0 {
+		return 0, fault.New(fault.UsageInvalid, "no command was given").WithHint("tether run -- CMD [ARG...]")
+	}
+	return f.run(tether.Command{Args: argv}, std)
+}
+
+// run runs one command under the flags and tells how it went.
+func (f *flags) run(c tether.Command, std stdio) (int, error) {
+	s, err := f.open()
+	if err != nil {
+		return f.failed(err, std)
+	}
+	defer s.Close()
+	c.Stdin = std.in
+	if !f.json {
+		c.Stdout, c.Stderr, c.Stream = std.out, std.err, true
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	c.Signals = signals
+	res, err := s.Run(background, c)
+	if err != nil {
+		return f.failed(err, std)
+	}
+	if err := f.tell(c, res, std); err != nil {
+		return 0, err
+	}
+	return res.Exit, nil
+}
+
+// failed tells of a failure of ours in the form that was asked for.
+func (f *flags) failed(err error, std stdio) (int, error) {
+	if !f.json {
+		return exitOurs, err
+	}
+	_ = writeJSON(std.out, map[string]any{"outcome": "failed", "exit": exitOurs,
+		"error": map[string]string{"code": string(fault.CodeOf(err)), "what": err.Error(), "hint": fault.HintOf(err)}})
+	return exitOurs, nil
+}
+
+// tell prints what is worth knowing after a command.
+func (f *flags) tell(c tether.Command, res tether.Result, std stdio) error {
+	if f.json {
+		if err := writeJSON(std.out, jsonResult{Result: res, Seconds: res.Duration.Seconds()}); err != nil {
+			return err
+		}
+	}
+	if f.report != "" {
+		res.Stdout, res.Stderr = "", ""
+		if err := writeReport(f.report, jsonResult{Result: res, Seconds: res.Duration.Seconds()}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case res.Outcome == tether.NotFound:
+		finish(0, fault.New(fault.CommandNotFound, "there is no program "+c.Args[0]+" inside the sandbox"))(std.err)
+	case res.Outcome == tether.NotExecutable:
+		finish(0, fault.New(fault.CommandNotExecutable, c.Args[0]+" cannot be executed"))(std.err)
+	case res.TimedOut:
+		finish(0, fault.New(fault.LimitTime, "the time limit ended the command").WithHint("--timeout TIME"))(std.err)
+	}
+	if f.verbose {
+		printReport(std.err, res.Report)
+	}
+	for _, line := range findingLines(res.Findings) {
+		fmt.Fprintln(std.err, "tether:", line)
+	}
+	if line := receipt(res); line != "" && !f.json && isTerminal(std.err) {
+		fmt.Fprintln(std.err, "tether:", line)
+	}
+	return nil
+}
+
+// jsonResult is a result as --json prints it. Fields are only ever added.
+type jsonResult struct {
+	tether.Result
+	Seconds float64 `json:"duration"`
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+func writeReport(path string, v any) error {
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fault.Wrap(fault.UsageInvalid, "cannot write the report", err)
+	}
+	err = writeJSON(out, v)
+	if cerr := out.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// findingLines says what the command left that was moved away. What was only
+// reported is counted in the receipt.
+func findingLines(findings []tether.Finding) []string {
+	var lines []string
+	for _, f := range findings {
+		if f.Action == "reported" {
+			continue
+		}
+		line := fmt.Sprintf("%s: %s; it was %s", f.Path, f.What, f.Action)
+		if f.Quarantined != "" {
+			line += " (kept at " + f.Quarantined + ")"
+		}
+		lines = append(lines, printable(line))
+	}
+	return lines
+}
+
+// receipt is the one line that says what was worth knowing.
+func receipt(res tether.Result) string {
+	var parts []string
+	add := func(n int, one, many string) {
+		switch {
+		case n == 1:
+			parts = append(parts, "1 "+one)
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", n, many))
+		}
+	}
+	later := 0
+	for _, f := range res.Findings {
+		if f.Action == "reported" {
+			later++
+		}
+	}
+	add(res.Report.Hidden, "secret hidden", "secrets hidden")
+	add(len(res.Denials), "thing refused", "things refused")
+	add(later, "changed file runs later on the host", "changed files run later on the host")
+	return strings.Join(parts, ", ")
+}
+
+func printReport(w io.Writer, r tether.Report) {
+	fmt.Fprintf(w, "tether: provider %s, overall %s\n", r.Provider, r.Overall)
+	for _, g := range r.Grades {
+		line := fmt.Sprintf("  %-8s %-8s %s", g.Guarantee, g.Grade, g.Means)
+		if g.Reason != "" {
+			line += " (" + g.Reason + ")"
+		}
+		fmt.Fprintln(w, printable(line))
+	}
+	for _, t := range r.Tried {
+		fmt.Fprintln(w, "  tried", printable(t))
+	}
+	for _, x := range r.Widened {
+		fmt.Fprintln(w, "  widened:", printable(x))
+	}
+	for _, n := range r.Notes {
+		line := "  note: " + n.What
+		if n.Hint != "" {
+			line += " (" + n.Hint + ")"
+		}
+		fmt.Fprintln(w, printable(line))
+	}
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && info.Mode()&os.ModeDevice != 0
+}

@@ -1,0 +1,142 @@
+package tether
+
+import (
+	"context"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/guard"
+	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/internal/world"
+	"github.com/tether-sandbox/tether/internal/world/local/stream"
+	"github.com/tether-sandbox/tether/policy"
+)
+
+// Built-in limits of a command whose output is captured.
+const (
+	DefaultTime   = 120 * time.Second
+	DefaultOutput = 1 << 20
+)
+
+// Command is one command to run.
+type Command struct {
+	// Args is the program and its arguments. A program without a slash is
+	// found on the PATH inside.
+	Args []string
+	// Shell, when Args is empty, is run by /bin/sh -c.
+	Shell string
+	// Dir is the folder to start in, relative to the workspace or absolute and
+	// inside a root; empty is the workspace. It never moves a root.
+	Dir string
+	// Stdin is what the command reads; nil is an empty input. When it is a
+	// terminal the command gets a terminal of ours, joined to it.
+	Stdin io.Reader
+	// Stdout and Stderr, when not nil, get the output as it comes, with
+	// neither cap nor copy in the result.
+	Stdout, Stderr io.Writer
+	// Stream leaves out the built-in time limit.
+	Stream bool
+	// Signals are forwarded to the command.
+	Signals <-chan os.Signal
+}
+
+// argv returns the words to execute.
+func (c Command) argv() ([]string, error) {
+	switch {
+	case len(c.Args) > 0 && c.Shell != "":
+		return nil, fault.New(fault.UsageInvalid, "a command has either Args or Shell, not both")
+	case len(c.Args) > 0:
+		return c.Args, nil
+	case c.Shell != "":
+		return []string{"/bin/sh", "-c", c.Shell}, nil
+	}
+	return nil, fault.New(fault.UsageInvalid, "no command was given").WithHint("tether run -- CMD")
+}
+
+// Run runs a command to its end under the session's policy.
+//
+// When ctx ends the whole process tree is killed before Run returns, with the
+// error of ctx. A child that the command left in the background is killed when
+// the command itself has ended. Run does not judge what the command means
+// beyond the guard's look (see package internal/guard).
+func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
+	argv, err := c.argv()
+	if err != nil {
+		return Result{}, err
+	}
+	for _, a := range argv {
+		for i := range len(a) {
+			if a[i] == 0 {
+				return Result{}, fault.New(fault.UsageInvalid, "an argument holds a NUL byte")
+			}
+		}
+	}
+	p, err := s.plan(ctx, c.Dir)
+	if err != nil {
+		return Result{}, err
+	}
+	look := s.look(p, argv)
+	if err := look.Err(); err != nil {
+		return Result{}, err
+	}
+	cmd := world.Command{Args: argv, Provider: s.provider, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
+		Time: s.policy.Limits.Time, Signals: c.Signals}
+	if cmd.Time == 0 && !c.Stream {
+		cmd.Time = DefaultTime
+	}
+	limit := s.policy.Limits.OutputBytes
+	if limit == 0 {
+		limit = DefaultOutput
+	}
+	var stdout, stderr *stream.Capture
+	if cmd.Stdout == nil {
+		stdout = stream.NewCapture(limit)
+		cmd.Stdout = stdout
+	}
+	if cmd.Stderr == nil {
+		stderr = stream.NewCapture(limit)
+		cmd.Stderr = stderr
+	}
+	out, err := s.world.Run(ctx, p, cmd)
+	if err != nil {
+		return Result{}, err
+	}
+	res := result(s.policy, p, out, look)
+	if stdout != nil {
+		var cut bool
+		res.Stdout, cut, _ = stdout.Text()
+		res.Truncated = res.Truncated || cut
+	}
+	if stderr != nil {
+		var cut bool
+		res.Stderr, cut, _ = stderr.Text()
+		res.Truncated = res.Truncated || cut
+	}
+	return res, nil
+}
+
+// look asks the guard about a command line.
+func (s *Session) look(p *plan.Plan, argv []string) guard.Verdict {
+	if s.policy.Profile == policy.FullAccess || s.provider == enforce.Unconfined {
+		return guard.Verdict{}
+	}
+	o := guard.Options{Mode: guard.Advise, Commands: policy.Any, Workspace: p.Workspace.Path, Dir: p.Dir, Roots: []string{"/tmp"}}
+	if s.provider == enforce.Guard {
+		o.Mode = guard.Enforce
+	}
+	if s.policy.Profile == policy.ReadOnly {
+		o.Commands = s.policy.Commands
+	}
+	for _, v := range p.Views {
+		if v.Origin == plan.Added {
+			o.Roots = append(o.Roots, v.Path)
+		}
+	}
+	return guard.LookArgv(argv, o)
+}
+
+func quoteWord(s string) string { return strconv.Quote(s) }

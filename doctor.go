@@ -1,0 +1,73 @@
+package tether
+
+import (
+	"context"
+	"os"
+
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/world/local"
+	"github.com/tether-sandbox/tether/policy"
+)
+
+// Diagnosis says how strong each guarantee is on this machine.
+type Diagnosis struct {
+	// Facts are what was found of the kernel and its settings.
+	Facts     []Fact     `json:"facts"`
+	Providers []Provider `json:"providers"`
+}
+
+// Fact is one thing found, and, where it stands in the way, what changes it.
+type Fact struct {
+	What string `json:"what"`
+	// Good is false for what lowers a grade or keeps a provider from working.
+	Good bool `json:"good"`
+	// Fix is what to type, empty when nothing helps or nothing is wrong.
+	Fix string `json:"fix,omitempty"`
+}
+
+// Provider says whether a provider works here, found by really starting
+// something with it.
+type Provider struct {
+	Name   string     `json:"name"`
+	Works  bool       `json:"works"`
+	Code   fault.Code `json:"code,omitempty"`
+	Why    string     `json:"why,omitempty"`
+	Hint   string     `json:"hint,omitempty"`
+	Report *Report    `json:"report,omitempty"`
+}
+
+// Diagnose tries every provider with a harmless command in an empty folder.
+func Diagnose(ctx context.Context) (Diagnosis, error) {
+	d := Diagnosis{}
+	for _, f := range local.Facts() {
+		d.Facts = append(d.Facts, Fact(f))
+	}
+	dir, err := os.MkdirTemp("", "tether-doctor-")
+	if err != nil {
+		return d, fault.Wrap(fault.Internal, "cannot make a folder to try in", err)
+	}
+	defer os.RemoveAll(dir)
+	for _, name := range []string{"native", "bwrap"} {
+		d.Providers = append(d.Providers, try(ctx, name, dir))
+	}
+	return d, nil
+}
+
+func try(ctx context.Context, name, dir string) Provider {
+	p := Provider{Name: name}
+	pol := policy.Default(dir)
+	pol.Network.Mode = policy.Offline
+	s, err := Open(ctx, Options{Policy: pol, Provider: name})
+	if err == nil {
+		var res Result
+		if res, err = s.Run(ctx, Command{Args: []string{"true"}}); err == nil && res.Exit == 0 {
+			p.Works, p.Report = true, &res.Report
+			return p
+		}
+	}
+	if err == nil {
+		err = fault.New(fault.IsolationUnavailable, "even true(1) fails inside")
+	}
+	p.Code, p.Why, p.Hint = fault.CodeOf(err), err.Error(), fault.HintOf(err)
+	return p
+}

@@ -1,0 +1,94 @@
+package tether
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/plan"
+)
+
+// Explanation is a plan, not carried out.
+type Explanation struct {
+	Profile   string `json:"profile"`
+	Workspace string `json:"workspace"`
+	Dir       string `json:"dir"`
+	Network   string `json:"network"`
+	// Guard is what the guard says of the command line, empty for no objection.
+	Guard string `json:"guard,omitempty"`
+	// Shown, Hidden and Locked are paths, each with why.
+	Shown  []string `json:"shown"`
+	Hidden []string `json:"hidden"`
+	Locked []string `json:"locked"`
+	// Environment are the names of the variables, without their values.
+	Environment []string `json:"environment"`
+	// Steps are what the provider would carry out, in order.
+	Steps  []string `json:"steps"`
+	Report Report   `json:"report"`
+}
+
+// Explain says what would hold for a command and runs nothing. The grades are
+// those of the first provider that can be asked for; that it really starts is
+// found only by starting it.
+func (s *Session) Explain(ctx context.Context, c Command) (Explanation, error) {
+	p, err := s.plan(ctx, c.Dir)
+	if err != nil {
+		return Explanation{}, err
+	}
+	kind := s.provider
+	if kind == enforce.Auto {
+		kind = enforce.Native
+	}
+	e := Explanation{Profile: s.policy.Profile.String(), Workspace: p.Workspace.Path, Dir: p.Dir,
+		Network: s.policy.Network.Mode.String(),
+		Report:  report(s.policy, p, kind, enforce.Grades(kind, p, s.world.Machine()))}
+	if argv, err := c.argv(); err == nil {
+		v := s.look(p, argv)
+		if v.Refused {
+			e.Guard = "refuses: " + v.Reason
+		}
+	}
+	for _, v := range p.Views {
+		line := v.Target()
+		if v.At != "" {
+			line += " <- " + v.Path
+		}
+		mode := "read-only"
+		if v.Writable {
+			mode = "writable"
+		}
+		e.Shown = append(e.Shown, fmt.Sprintf("%s (%s, %s)", line, origin(v.Origin), mode))
+	}
+	for _, x := range p.Scratch {
+		if x.Writable {
+			e.Shown = append(e.Shown, x.Path+" (private, in memory)")
+		}
+	}
+	for _, m := range p.Masks {
+		e.Hidden = append(e.Hidden, fmt.Sprintf("%s (%s)", m.Path, m.Why))
+	}
+	for _, x := range p.Sockets {
+		e.Hidden = append(e.Hidden, x+" (a socket of the host)")
+	}
+	for _, l := range p.Locks {
+		if !l.Writable {
+			e.Locked = append(e.Locked, fmt.Sprintf("%s (%s)", l.Path, l.Why))
+		}
+	}
+	for _, kv := range p.Env {
+		name, _, _ := strings.Cut(kv, "=")
+		e.Environment = append(e.Environment, name)
+	}
+	if kind == enforce.Native || kind == enforce.Bwrap {
+		for _, st := range enforce.Compile(p) {
+			e.Steps = append(e.Steps, st.String())
+		}
+	}
+	return e, nil
+}
+
+func origin(o plan.Origin) string {
+	return [...]string{plan.System: "system", plan.Workspace: "workspace", plan.Added: "added by the policy",
+		plan.Toolchain: "toolchain", plan.Cache: "cache", plan.Git: "git"}[o]
+}

@@ -1,0 +1,254 @@
+package bwrap
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/enforce/inner"
+	"github.com/tether-sandbox/tether/internal/enforce/supervise"
+	"github.com/tether-sandbox/tether/internal/plan"
+)
+
+// places are where a bwrap is taken from: fixed paths that only root can
+// change. PATH is never asked, since a workspace may lie on it.
+var places = [...]string{"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"}
+
+// Find returns the system's bwrap, or an error that says why there is none to
+// be trusted.
+func Find() (string, error) {
+	var last error
+	for _, p := range places {
+		err := trusted(p)
+		if err == nil {
+			return p, nil
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			last = err
+		}
+	}
+	if last == nil {
+		last = errors.New("it is not installed")
+	}
+	return "", fault.Wrap(fault.SandboxUnavailable, "no bwrap to be trusted", last).
+		WithHint("apt install bubblewrap")
+}
+
+func trusted(path string) error {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return os.ErrNotExist
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok || !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", path)
+	case st.Uid != 0 || info.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("%s can be changed by others than root", path)
+	case info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0:
+		return fmt.Errorf("%s is set-uid: it would run with root's rights", path)
+	}
+	return nil
+}
+
+// Start starts a job through bwrap. stubs is a folder of ours for the stand-ins
+// of tracked hidden files.
+func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enforce.Process, error) {
+	if id.Idmapped {
+		return nil, fault.New(fault.SandboxUnavailable, "bwrap cannot map root's own workspace to an unused id").
+			WithHint("run tether as an ordinary user, or with --provider native")
+	}
+	path, err := Find()
+	if err != nil {
+		return nil, err
+	}
+	version := versionOf(path)
+	files := &handover{next: 3 + 2} // after the control socket and the order
+	defer files.close()
+	// The command's own descriptors travel apart from bwrap's, whose messages
+	// must not end up in the command's output.
+	stdio := files.next
+	for _, f := range job.Stdio {
+		files.add(f)
+	}
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return nil, fault.Wrap(fault.IsolationUnavailable, "cannot open our own program", err)
+	}
+	files.own(self)
+	exe := files.add(self)
+	host := Host{Exists: exists, Data: files.data,
+		Stub: func(size, mtime int64) (string, error) { return stub(stubs, size, mtime) },
+		Size: version >= 800, DisableUserns: version >= 800}
+	args, err := Arguments(job.Order.Steps, network, host)
+	if err != nil {
+		return nil, err
+	}
+	job.Order.Build = false
+	job.Order.Stdio = stdio
+	job.Order.Steps = Expected(job.Order.Steps)
+	list := files.data([]byte(strings.Join(args, "\x00") + "\x00"))
+	if files.err != nil {
+		return nil, fault.Wrap(fault.IsolationUnavailable, "cannot hand the plan to bwrap", files.err)
+	}
+	complaint := &firstBytes{}
+	cmd := &exec.Cmd{Path: path, Dir: "/", Env: []string{},
+		Args: []string{"bwrap", "--args", strconv.Itoa(list), "--", "/proc/self/fd/" + strconv.Itoa(exe), inner.Name},
+		// bwrap's own messages, bounded; its output is nobody's.
+		Stderr: complaint, WaitDelay: time.Second,
+		ExtraFiles:  files.files,
+		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}}
+	if id.Root {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: id.HostUID, Gid: id.HostGID}
+	}
+	p, err := supervise.Start(cmd, &job.Order, explain)
+	if err != nil {
+		return nil, fault.Wrap(fault.IsolationUnavailable, "cannot start "+path, err)
+	}
+	masks := len(job.Order.Steps)
+	return &process{Process: p, path: path, complaint: complaint,
+		// bwrap's time grows with the square of the number of mounts.
+		patience: 2*time.Second + time.Duration(masks*masks)*time.Microsecond*4}, nil
+}
+
+// process adds to a supervised process what bwrap said when it failed.
+type process struct {
+	*supervise.Process
+	path      string
+	complaint *firstBytes
+	patience  time.Duration
+}
+
+// Ready reports what bwrap said when it failed, and does not wait for ever for
+// a bwrap that hangs.
+func (p *process) Ready() error {
+	err := p.ReadyIn(p.patience)
+	if err == nil || p.Heard() {
+		return err
+	}
+	e := fault.New(fault.IsolationUnavailable, p.path+" could not build the sandbox: "+p.complaint.line())
+	return e.WithHint("tether doctor")
+}
+
+func explain(m inner.Message) error {
+	return fault.New(fault.IsolationUnavailable, "inside bwrap: "+m.What)
+}
+
+// versionOf asks a trusted bwrap for its version, as major*10000+minor*100;
+// zero is the answer of one that does not say.
+func versionOf(path string) int {
+	cmd := exec.Command(path, "--version")
+	cmd.Env, cmd.Dir, cmd.WaitDelay = []string{}, "/", time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		return 0
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(string(out), "bubblewrap %d.%d", &major, &minor); err != nil {
+		return 0
+	}
+	return major*10000 + minor*100
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// stub returns a sparse file with a size and time that nobody can open. It
+// says nothing of the file that it stands for, and is kept for the next run.
+func stub(dir string, size, mtime int64) (string, error) {
+	path := filepath.Join(dir, fmt.Sprintf("%d-%d", size, mtime))
+	if info, err := os.Lstat(path); err == nil && info.Size() == size && info.ModTime().UnixNano() == mtime {
+		return path, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fault.Wrap(fault.IsolationUnavailable, "cannot make a stand-in file", err)
+	}
+	f, err := os.CreateTemp(dir, ".new-*")
+	if err != nil {
+		return "", fault.Wrap(fault.IsolationUnavailable, "cannot make a stand-in file", err)
+	}
+	defer f.Close()
+	t := time.Unix(0, mtime)
+	if err := errors.Join(f.Truncate(size), os.Chtimes(f.Name(), t, t), f.Chmod(0), os.Rename(f.Name(), path)); err != nil {
+		return "", fault.Wrap(fault.IsolationUnavailable, "cannot make a stand-in file", err)
+	}
+	return path, nil
+}
+
+// handover collects the descriptors that cross to bwrap.
+type handover struct {
+	files []*os.File
+	owned []*os.File
+	next  int
+	err   error
+}
+
+func (h *handover) add(f *os.File) int {
+	h.files = append(h.files, f)
+	h.next++
+	return h.next - 1
+}
+
+func (h *handover) own(f *os.File) { h.owned = append(h.owned, f) }
+
+func (h *handover) data(content []byte) int {
+	f, err := supervise.Memory("tether-data", content)
+	if err == nil {
+		_, err = f.Seek(0, 0)
+		h.own(f)
+	}
+	if err != nil {
+		h.err = errors.Join(h.err, err)
+		return -1
+	}
+	return h.add(f)
+}
+
+func (h *handover) close() {
+	for _, f := range h.owned {
+		f.Close()
+	}
+}
+
+// firstBytes keeps the first of what is written to it and drops the rest.
+type firstBytes struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+func (w *firstBytes) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if room := 4096 - len(w.kept); room > 0 {
+		w.kept = append(w.kept, b[:min(room, len(b))]...)
+	}
+	return len(b), nil
+}
+
+func (w *firstBytes) line() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	line, _, _ := bytes.Cut(bytes.TrimSpace(w.kept), []byte("\n"))
+	line = slices.Clone(line)
+	if len(line) == 0 {
+		return "it ended, or hung, without a word"
+	}
+	return strings.ToValidUTF8(string(line), "?")
+}

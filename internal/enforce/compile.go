@@ -1,0 +1,152 @@
+package enforce
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/internal/plan/secrets"
+)
+
+// Compile turns a plan into the list of steps that builds its world. The order
+// is the meaning: a later mount covers an earlier one, so views come parents
+// first, then what pins and locks, then what hides, and the seals last.
+// Protected beats writable because of that order alone.
+func Compile(p *plan.Plan) []Step {
+	c := compiler{root: p.Identity.Root}
+	steps := make([]Step, 0, 64+len(p.Masks)+2*len(p.Locks))
+
+	for _, l := range p.Links {
+		steps = append(steps, Step{Do: Symlink, Dst: l.Path, Src: l.To, Flags: Make})
+	}
+	steps = append(steps, Step{Do: Devices, Dst: "/dev", Flags: Make})
+	steps = append(steps, proc()...)
+
+	// Scratch folders and views share one order, by path: a workspace below
+	// /tmp lies on top of the private /tmp, a private folder inside a view on
+	// top of that view.
+	steps = append(steps, c.places(p)...)
+	for _, d := range p.Dirs {
+		s := Step{Do: Dir, Dst: strings.TrimSuffix(d, "/"), Flags: Make}
+		if s.Dst == d {
+			s.Flags |= IsFile
+		}
+		steps = append(steps, s)
+	}
+	for _, f := range p.Files {
+		steps = append(steps, Step{Do: File, Dst: f.Path, Content: f.Content, Flags: Make | IsFile})
+	}
+	for _, l := range p.Locks {
+		steps = append(steps, lock(l))
+	}
+	for _, s := range p.Sockets {
+		steps = append(steps, Step{Do: MaskFile, Dst: s, Flags: Gone})
+	}
+	for i := range p.Masks {
+		steps = append(steps, mask(&p.Masks[i]))
+	}
+	// Sealed only now: the scaffolding of deeper views was made in them.
+	for _, s := range p.Scratch {
+		if !s.Writable {
+			steps = append(steps, Step{Do: Seal, Dst: s.Path})
+		}
+	}
+	return steps
+}
+
+type compiler struct {
+	root  bool
+	trees uint32
+}
+
+// places orders scratch folders, covers and views by path.
+func (c *compiler) places(p *plan.Plan) []Step {
+	var steps []Step
+	for _, s := range p.Scratch {
+		steps = append(steps, Step{Do: Tmpfs, Dst: s.Path, Mode: s.Mode, Size: s.Bytes, Flags: Make})
+	}
+	for _, path := range p.Covers {
+		steps = append(steps, Step{Do: Cover, Dst: path, Flags: Gone})
+	}
+	for i := range p.Views {
+		v := &p.Views[i]
+		s := Step{Do: Bind, Src: v.Path, Dst: v.Target(), Dev: v.Dev, Ino: v.Ino, Flags: Make | writable(v.Writable)}
+		if v.File {
+			s.Flags |= IsFile
+		}
+		if v.NoExec {
+			s.Flags |= NoExec
+		}
+		steps = append(steps, s)
+	}
+	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(key(a.Dst), key(b.Dst)) })
+	if c.root {
+		// The inner stage is not root any more and cannot reach what only root may
+		// read, so that everything but the system is opened by the supervisor.
+		origin := make(map[string]plan.Origin, len(p.Views))
+		for i := range p.Views {
+			origin[p.Views[i].Target()] = p.Views[i].Origin
+		}
+		for i := range steps {
+			if steps[i].Do == Bind && origin[steps[i].Dst] != plan.System {
+				c.trees++
+				steps[i].Tree = c.trees
+			}
+		}
+	}
+	return steps
+}
+
+// key makes parents sort before their children and siblings stay together.
+func key(path string) string { return strings.ReplaceAll(path, "/", "\x00") }
+
+func writable(w bool) Flags {
+	if w {
+		return 0
+	}
+	return ReadOnly
+}
+
+// proc mounts a fresh /proc and closes the parts of it that reach the machine
+// and not only the processes inside.
+func proc() []Step {
+	steps := []Step{
+		{Do: Proc, Dst: "/proc", Flags: Make},
+		// A nested mount namespace could detach the masks; a nested user
+		// namespace is the way to one, and attack surface of the kernel.
+		{Do: Sysctl, Dst: "/proc/sys/user/max_mnt_namespaces", Content: []byte("0")},
+		{Do: Sysctl, Dst: "/proc/sys/user/max_user_namespaces", Content: []byte("0")},
+	}
+	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"} {
+		steps = append(steps, Step{Do: Self, Dst: path, Flags: ReadOnly | NoExec | Gone})
+	}
+	for _, path := range []string{"/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kallsyms", "/proc/timer_list",
+		"/proc/latency_stats", "/proc/sched_debug"} {
+		steps = append(steps, Step{Do: MaskFile, Dst: path, Flags: Gone})
+	}
+	for _, path := range []string{"/proc/scsi", "/proc/acpi"} {
+		steps = append(steps, Step{Do: MaskDir, Dst: path, Flags: Gone})
+	}
+	return steps
+}
+
+func lock(l plan.Lock) Step {
+	if l.Content != nil {
+		return Step{Do: File, Dst: l.Path, Content: l.Content, Flags: IsFile | Gone, MTime: l.MTime}
+	}
+	return Step{Do: Self, Dst: l.Path, Flags: Gone | writable(l.Writable)}
+}
+
+func mask(m *secrets.Mask) Step {
+	s := Step{Dst: m.Path, Flags: Gone}
+	switch m.Kind {
+	case secrets.MaskDir:
+		s.Do = MaskDir
+	case secrets.MaskStub:
+		s.Do, s.Size, s.MTime, s.Mode = MaskStub, m.Size, m.MTime.UnixNano(), 0
+	default:
+		s.Do = MaskFile
+	}
+	return s
+}

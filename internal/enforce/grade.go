@@ -1,0 +1,136 @@
+package enforce
+
+import (
+	"fmt"
+
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/policy"
+)
+
+// Kind names a provider.
+type Kind string
+
+// The providers. Auto is the order of trying them.
+const (
+	Auto     Kind = "auto"
+	Native   Kind = "native"
+	Bwrap    Kind = "bwrap"
+	Landlock Kind = "landlock"
+	Guard    Kind = "guard"
+	// Unconfined is no provider: what --no-sandbox and full-access run with.
+	Unconfined Kind = "none"
+)
+
+// Graded says how far one guarantee holds, by what means, and why not further.
+type Graded struct {
+	Guarantee policy.Guarantee `json:"guarantee"`
+	Grade     policy.Grade     `json:"grade"`
+	Means     string           `json:"means"`
+	Reason    string           `json:"reason,omitempty"`
+}
+
+// Machine is what grades depend on besides the plan.
+type Machine struct {
+	// LandlockABI is the kernel's Landlock version, zero for none.
+	LandlockABI int
+}
+
+// Scoped is the Landlock version that restricts abstract sockets and signals.
+const scopedABI = 6
+
+// Grades says what a provider makes of a plan. It is honest by construction:
+// what is not listed is None.
+func Grades(kind Kind, p *plan.Plan, m Machine) []Graded {
+	var out []Graded
+	add := func(g policy.Guarantee, grade policy.Grade, means, reason string) {
+		out = append(out, Graded{g, grade, means, reason})
+	}
+	if kind != Native && kind != Bwrap {
+		why := "there is no jail"
+		if kind == Guard {
+			why = "the guard reads command lines; nothing holds a program to them"
+		}
+		for _, g := range policy.Guarantees {
+			add(g, policy.None, string(kind), why)
+		}
+		return out
+	}
+	how := "mount namespace"
+	if kind == Bwrap {
+		how = "bwrap's mount namespace"
+	}
+	if p.Identity.Root && !p.Identity.Idmapped && p.Identity.HostUID == 0 {
+		add(policy.Read, policy.Partial, how, "the command runs as root: root-only files of the system are readable")
+	} else {
+		add(policy.Read, policy.Complete, how+": system folders by allowlist, the rest absent", "")
+	}
+	if kind == Native {
+		add(policy.Write, policy.Complete, "read-only mounts; no nested mount or user namespaces", "")
+	} else {
+		add(policy.Write, policy.Complete, "read-only mounts; no nested user namespaces by system call filter", "")
+	}
+	add(policy.Secrets, policy.Complete, fmt.Sprintf("%d masks over the files present at the start", len(p.Masks)),
+		"a secret that is created during the run is not hidden from it")
+	switch p.Policy.Network.Mode {
+	case policy.Offline:
+		add(policy.NetworkGuarantee, policy.Complete, "network namespace with a loopback of its own", "")
+	default:
+		add(policy.NetworkGuarantee, policy.None, "the host's network",
+			"every address that the host reaches is reachable, its own loopback included")
+	}
+	add(policy.Process, policy.Complete, "process namespace, killed whole; no capabilities, no_new_privs, system call filter", "")
+	switch {
+	case p.Policy.Network.Mode == policy.Offline:
+		add(policy.IPC, policy.Complete, "ipc and network namespaces; sockets present at the start are hidden", "")
+	case m.LandlockABI >= scopedABI:
+		add(policy.IPC, policy.Complete, "ipc namespace, Landlock scope for abstract sockets; sockets present at the start are hidden", "")
+	default:
+		add(policy.IPC, policy.Partial, "ipc namespace; sockets present at the start are hidden",
+			"abstract sockets of the host can be reached: Landlock ABI 6 (Linux 6.12) or --no-network closes them")
+	}
+	asked := p.Policy.Limits
+	switch {
+	case p.Identity.HostUID == 0 && asked.Processes > 0:
+		add(policy.LimitsGuarantee, policy.None, "rlimits", "the kernel does not count processes of root")
+	case asked.MemoryBytes > 0:
+		add(policy.LimitsGuarantee, policy.None, "rlimits", "memory is not limited by this provider")
+	case asked.Processes > 0 || asked.FileBytes > 0:
+		add(policy.LimitsGuarantee, policy.Complete, "rlimits in the user namespace, for what was asked", "")
+	default:
+		add(policy.LimitsGuarantee, policy.Partial, "time and output", "memory, processes and scratch space are not limited")
+	}
+	return out
+}
+
+// Meets says whether grades reach what a policy requires. The error names the
+// first guarantee that falls short, and the one flag that accepts it.
+func Meets(pol policy.Policy, kind Kind, grades []Graded) error {
+	for _, g := range grades {
+		need := pol.Required(g.Guarantee)
+		if g.Grade >= need {
+			continue
+		}
+		return fault.New(fault.SandboxUnavailable, fmt.Sprintf("provider %s holds %s only to the grade %s, the policy requires %s: %s",
+			kind, g.Guarantee, g.Grade, need, g.Reason)).
+			WithHint(fmt.Sprintf("tether doctor, or --accept %s=%s", g.Guarantee, g.Grade))
+	}
+	return nil
+}
+
+// Overall is the lowest grade among the required guarantees.
+func Overall(pol policy.Policy, grades []Graded) policy.Grade {
+	lowest := policy.Complete
+	required := false
+	for _, g := range grades {
+		if pol.Required(g.Guarantee) == policy.None {
+			continue
+		}
+		required = true
+		lowest = min(lowest, g.Grade)
+	}
+	if !required {
+		return policy.None
+	}
+	return lowest
+}

@@ -1,0 +1,386 @@
+package inner
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tether-sandbox/tether/internal/enforce"
+)
+
+// stepError says which step failed and why.
+type stepError struct {
+	step *enforce.Step
+	what string
+	err  error
+}
+
+func (e *stepError) Error() string {
+	return fmt.Sprintf("%s %s: %s: %v", e.step.Do, e.step.Dst, e.what, e.err)
+}
+
+func (e *stepError) Unwrap() error { return e.err }
+
+// builder builds the world of a command under a new root, with the mount calls
+// that work on descriptors (Linux 5.12: open_tree, mount_setattr, move_mount).
+type builder struct {
+	root  int // the new root, a tmpfs
+	trees []int
+	own   map[uint64]bool // devices of file systems that we made: scaffolding may be created there
+	kit   int             // a private tmpfs with the sources of masks, -1 until needed
+	masks map[string]int  // attached mask sources by name, as O_PATH descriptors
+	stubs int
+	late  []lateWrite
+}
+
+// lateWrite is a sysctl that is opened in its turn and written at the end: the
+// limit of mount namespaces counts detached mounts, too (open_tree is ENOSPC).
+type lateWrite struct {
+	step *enforce.Step
+	fd   int
+}
+
+// kitDir is where mask sources are mounted while the world is built. Masks are
+// clones of attached mounts, since a detached one can be cloned only by recent
+// kernels. It is gone before the command starts.
+const kitDir = ".tether-kit"
+
+// build carries out steps and makes the result the root of this process.
+func build(steps []enforce.Step, trees []int) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	root, err := newTmpfs("0755", 64<<20)
+	if err != nil {
+		return fmt.Errorf("new root: %w", err)
+	}
+	// The new root is stacked on the old one. Lookups that start at "/" do not
+	// cross it until pivot_root, so that sources still open by their own paths.
+	if err := unix.MoveMount(root, "", unix.AT_FDCWD, "/", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("attach the new root: %w", err)
+	}
+	b := &builder{root: root, trees: trees, own: map[uint64]bool{}, kit: -1, masks: map[string]int{}}
+	if err := b.mine(root); err != nil {
+		return err
+	}
+	for i := range steps {
+		s := &steps[i]
+		what, err := b.do(s)
+		if err == nil || (s.Flags&enforce.Gone != 0 && errors.Is(err, unix.ENOENT)) {
+			continue
+		}
+		return &stepError{step: s, what: what, err: err}
+	}
+	if err := b.dropKit(); err != nil {
+		return fmt.Errorf("drop the mask sources: %w", err)
+	}
+	if err := setattr(root, unix.MOUNT_ATTR_RDONLY, false); err != nil {
+		return fmt.Errorf("seal the root: %w", err)
+	}
+	if err := unix.Fchdir(root); err != nil {
+		return fmt.Errorf("enter the new root: %w", err)
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot_root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("detach the old root: %w", err)
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return err
+	}
+	for _, l := range b.late {
+		if _, err := unix.Write(l.fd, l.step.Content); err != nil {
+			return &stepError{step: l.step, what: "write", err: err}
+		}
+		unix.Close(l.fd)
+	}
+	return nil
+}
+
+func (b *builder) do(s *enforce.Step) (string, error) {
+	switch s.Do {
+	case enforce.Bind:
+		return b.bind(s)
+	case enforce.Self:
+		return b.self(s)
+	case enforce.Tmpfs:
+		return b.tmpfs(s)
+	case enforce.Dir:
+		fd, err := b.target(s)
+		if err == nil {
+			unix.Close(fd)
+		}
+		return "make the folder", err
+	case enforce.Symlink:
+		return b.symlink(s)
+	case enforce.File:
+		return b.file(s)
+	case enforce.MaskFile, enforce.MaskDir, enforce.MaskStub, enforce.Cover:
+		return b.mask(s)
+	case enforce.Proc:
+		return b.filesystem(s, "proc", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+	case enforce.Devices:
+		return b.devices(s)
+	case enforce.Sysctl:
+		return b.sysctl(s)
+	case enforce.Seal:
+		return b.seal(s)
+	}
+	return "carry out", unix.ENOSYS
+}
+
+// target opens Dst in the new root without following any link, and makes it
+// first where the step says so.
+func (b *builder) target(s *enforce.Step) (int, error) {
+	fd, err := b.lookup(s.Dst)
+	if errors.Is(err, unix.ENOENT) && s.Flags&enforce.Make != 0 {
+		return b.make(s.Dst, s.Flags&enforce.IsFile != 0)
+	}
+	if err != nil {
+		return -1, err
+	}
+	if s.Do != enforce.Bind && s.Ino != 0 {
+		if err := sameFile(fd, s.Dev, s.Ino); err != nil {
+			unix.Close(fd)
+			return -1, err
+		}
+	}
+	return fd, nil
+}
+
+func (b *builder) lookup(path string) (int, error) {
+	rel := strings.TrimPrefix(path, "/")
+	if rel == "" {
+		rel = "."
+	}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	return retry(func() (int, error) { return unix.Openat2(b.root, rel, &how) })
+}
+
+// make creates path and its parents, but only in file systems that we made:
+// nothing is ever created in a folder of the host.
+func (b *builder) make(path string, file bool) (int, error) {
+	dir, err := unix.Openat(b.root, ".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	for i, part := range parts {
+		how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+		next, err := unix.Openat2(dir, part, &how)
+		if errors.Is(err, unix.ENOENT) {
+			if err = b.create(dir, part, file && i == len(parts)-1); err == nil {
+				next, err = unix.Openat2(dir, part, &how)
+			}
+		}
+		unix.Close(dir)
+		if err != nil {
+			return -1, err
+		}
+		dir = next
+	}
+	return dir, nil
+}
+
+func (b *builder) create(dir int, name string, file bool) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(dir, &st); err != nil {
+		return err
+	}
+	if !b.own[st.Dev] {
+		return unix.ENOENT
+	}
+	if !file {
+		return unix.Mkdirat(dir, name, 0o755)
+	}
+	fd, err := unix.Openat(dir, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o444)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+func (b *builder) mine(fd int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	b.own[st.Dev] = true
+	return nil
+}
+
+func (b *builder) bind(s *enforce.Step) (string, error) {
+	var tree int
+	if s.Tree != 0 {
+		if int(s.Tree) > len(b.trees) {
+			return "take the passed tree", unix.EBADF
+		}
+		tree = b.trees[s.Tree-1]
+	} else {
+		how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+			Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+		src, err := retry(func() (int, error) { return unix.Openat2(unix.AT_FDCWD, s.Src, &how) })
+		if err != nil {
+			return "open the source", err
+		}
+		defer unix.Close(src)
+		if s.Ino != 0 {
+			if err := sameFile(src, s.Dev, s.Ino); err != nil {
+				return "compare the source", err
+			}
+		}
+		if tree, err = clone(src, s.Flags&enforce.Flat == 0); err != nil {
+			return "clone the source", err
+		}
+		defer unix.Close(tree)
+	}
+	return b.place(s, tree)
+}
+
+func (b *builder) self(s *enforce.Step) (string, error) {
+	at, err := b.target(s)
+	if err != nil {
+		return "open", err
+	}
+	defer unix.Close(at)
+	tree, err := clone(at, true)
+	if err != nil {
+		return "clone", err
+	}
+	defer unix.Close(tree)
+	if err := setattr(tree, attrs(s.Flags), true); err != nil {
+		return "restrict", err
+	}
+	return "attach", attach(tree, at)
+}
+
+// place restricts a detached tree as the step says and attaches it at Dst.
+func (b *builder) place(s *enforce.Step, tree int) (string, error) {
+	if err := setattr(tree, attrs(s.Flags), true); err != nil {
+		return "restrict", err
+	}
+	at, err := b.target(s)
+	if err != nil {
+		return "open the place", err
+	}
+	defer unix.Close(at)
+	return "attach", attach(tree, at)
+}
+
+func (b *builder) tmpfs(s *enforce.Step) (string, error) {
+	tree, err := newTmpfs(strconv.FormatUint(uint64(s.Mode), 8), s.Size)
+	if err != nil {
+		return "make", err
+	}
+	defer unix.Close(tree)
+	if err := b.mine(tree); err != nil {
+		return "make", err
+	}
+	return b.place(s, tree)
+}
+
+func (b *builder) symlink(s *enforce.Step) (string, error) {
+	dir, name := s.Dst[:strings.LastIndexByte(s.Dst, '/')], s.Dst[strings.LastIndexByte(s.Dst, '/')+1:]
+	parent := b.root
+	if dir != "" {
+		fd, err := b.make(dir, false)
+		if err != nil {
+			return "make the parent", err
+		}
+		defer unix.Close(fd)
+		parent = fd
+	}
+	return "link", unix.Symlinkat(s.Src, parent, name)
+}
+
+// file shows a read-only file with the step's content. The file lives in the
+// kit's own mount, so that it survives the kit's removal from the tree.
+func (b *builder) file(s *enforce.Step) (string, error) {
+	name := "f" + strconv.Itoa(b.stubs)
+	b.stubs++
+	if err := b.openKit(); err != nil {
+		return "make", err
+	}
+	fd, err := unix.Openat(b.kit, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o444)
+	if err != nil {
+		return "make", err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	_, err = f.Write(s.Content)
+	if err == nil && s.MTime != 0 {
+		err = setMTime(fd, s.MTime)
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return "fill", err
+	}
+	return b.attachKit(s, name)
+}
+
+func (b *builder) filesystem(s *enforce.Step, kind string, attr uint64, options ...string) (string, error) {
+	tree, err := newFS(kind, attr, options...)
+	if err != nil {
+		return "mount", err
+	}
+	defer unix.Close(tree)
+	at, err := b.target(s)
+	if err != nil {
+		return "open the place", err
+	}
+	defer unix.Close(at)
+	return "attach", attach(tree, at)
+}
+
+func (b *builder) seal(s *enforce.Step) (string, error) {
+	fd, err := b.lookup(s.Dst)
+	if err != nil {
+		return "open", err
+	}
+	defer unix.Close(fd)
+	return "make read-only", setattr(fd, unix.MOUNT_ATTR_RDONLY, false)
+}
+
+func (b *builder) sysctl(s *enforce.Step) (string, error) {
+	fd, err := unix.Openat(b.root, strings.TrimPrefix(s.Dst, "/"), unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return "open", err
+	}
+	b.late = append(b.late, lateWrite{step: s, fd: fd})
+	return "", nil
+}
+
+func attrs(f enforce.Flags) uint64 {
+	attr := uint64(unix.MOUNT_ATTR_NOSUID)
+	if f&enforce.AllowDevices == 0 {
+		attr |= unix.MOUNT_ATTR_NODEV
+	}
+	if f&enforce.ReadOnly != 0 {
+		attr |= unix.MOUNT_ATTR_RDONLY
+	}
+	if f&enforce.NoExec != 0 {
+		attr |= unix.MOUNT_ATTR_NOEXEC
+	}
+	return attr
+}
+
+var errChanged = errors.New("it is no longer the file that was planned for")
+
+func sameFile(fd int, dev, ino uint64) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Dev != dev || st.Ino != ino {
+		return errChanged
+	}
+	return nil
+}

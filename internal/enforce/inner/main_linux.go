@@ -1,0 +1,342 @@
+package inner
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tether-sandbox/tether/internal/enforce"
+)
+
+// stage says in which part of the inner stage something failed.
+type stage struct {
+	name string
+	err  error
+}
+
+func (s *stage) Error() string { return s.name + ": " + s.err.Error() }
+func (s *stage) Unwrap() error { return s.err }
+
+// Main runs the inner stage and never returns.
+func Main() {
+	// First of all, out of reach: until this is done nothing of the command
+	// exists, and afterwards /proc/1 is closed to it.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		os.Exit(125)
+	}
+	unix.CloseOnExec(FDControl)
+	// Signals are for the command, never for us. They are caught and not
+	// ignored, since the command would inherit an ignored one.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTTIN,
+		unix.SIGTTOU, unix.SIGHUP, unix.SIGPIPE)
+	status, err := run()
+	if err != nil {
+		send(failure(err))
+		os.Exit(125)
+	}
+	killTree()
+	send(Message{Kind: Exited, Status: uint32(status)})
+	os.Exit(0)
+}
+
+func run() (syscall.WaitStatus, error) {
+	order, trees, err := readOrder()
+	if err != nil {
+		return 0, &stage{"order", err}
+	}
+	if order.Stdio != 0 {
+		for fd := range 3 {
+			if err := unix.Dup3(order.Stdio+fd, fd, 0); err != nil {
+				return 0, &stage{"descriptors", err}
+			}
+			unix.Close(order.Stdio + fd)
+		}
+	}
+	// 1 and not 0: a core handler behind a pipe runs whatever the limit is,
+	// except that 1 makes the kernel give up (fs/coredump.c).
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}); err != nil {
+		return 0, &stage{"core limit", err}
+	}
+	if order.Bare {
+		// No process namespace ends with us; orphans come to us instead.
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return 0, &stage{"subreaper", err}
+		}
+	}
+	if order.Build {
+		if err := build(order.Steps, trees); err != nil {
+			return 0, err
+		}
+	}
+	for _, fd := range trees {
+		unix.Close(fd)
+	}
+	if order.Loopback {
+		if err := loopbackUp(); err != nil {
+			return 0, &stage{"loopback", err}
+		}
+	}
+	if err := unix.Chdir(order.Dir); err != nil {
+		return 0, &stage{"start folder", fmt.Errorf("%s: %w", order.Dir, err)}
+	}
+	pid, err := start(order)
+	if err != nil {
+		return 0, err
+	}
+	send(Message{Kind: Started})
+	go obey(pid)
+	return reap(pid)
+}
+
+// start restricts one thread for good and starts the command from it. The
+// child inherits the thread's credentials and filters; the thread then ends.
+func start(order *enforce.Order) (int, error) {
+	type result struct {
+		pid int
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if err := confine(order); err != nil {
+			done <- result{0, err}
+			return
+		}
+		pid, err := launch(order)
+		done <- result{pid, err}
+		// Stay until the process ends, so that nothing tied to this thread
+		// (such as a parent-death signal of a grandchild) fires early.
+		select {}
+	}()
+	r := <-done
+	return r.pid, r.err
+}
+
+// confine restricts the calling thread and refuses to go on unless it is then
+// exactly as strict as it must be. Bare orders ask for no sandbox.
+func confine(order *enforce.Order) error {
+	if order.Bare {
+		return unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
+	}
+	if err := restrict(order); err != nil {
+		return err
+	}
+	if err := checkPosture(order); err != nil {
+		return &stage{"posture", err}
+	}
+	return nil
+}
+
+// execError says that the program itself could not be executed.
+type execError struct {
+	name string
+	err  error
+}
+
+func (e *execError) Error() string { return e.name + ": " + e.err.Error() }
+func (e *execError) Unwrap() error { return e.err }
+
+func launch(order *enforce.Order) (int, error) {
+	path, err := lookPath(order.Argv[0], order.Env)
+	if err != nil {
+		return 0, &execError{order.Argv[0], err}
+	}
+	attr := &syscall.ProcAttr{Env: order.Env, Files: []uintptr{0, 1, 2},
+		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: order.Terminal, Ctty: 0}}
+	pid, err := syscall.ForkExec(path, order.Argv, attr)
+	if errors.Is(err, syscall.ENOEXEC) {
+		// A script without a first line that names its interpreter: shells
+		// and execvp(3) run it by sh.
+		argv := append([]string{"sh", path}, order.Argv[1:]...)
+		pid, err = syscall.ForkExec("/bin/sh", argv, attr)
+	}
+	if err != nil {
+		return 0, &execError{order.Argv[0], err}
+	}
+	return pid, nil
+}
+
+// lookPath finds a program as execvp(3) does, in the PATH of the command.
+func lookPath(name string, env []string) (string, error) {
+	if name == "" {
+		return "", syscall.ENOENT
+	}
+	if strings.Contains(name, "/") {
+		return name, executable(name)
+	}
+	path := ""
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			path = v
+		}
+	}
+	var denied error
+	for dir := range strings.SplitSeq(path, ":") {
+		if dir == "" {
+			dir = "."
+		}
+		file := dir + "/" + name
+		err := executable(file)
+		if err == nil {
+			return file, nil
+		}
+		if errors.Is(err, syscall.EACCES) {
+			denied = err
+		}
+	}
+	if denied != nil {
+		return "", denied
+	}
+	return "", syscall.ENOENT
+}
+
+func executable(file string) error {
+	var st syscall.Stat_t
+	if err := syscall.Stat(file, &st); err != nil {
+		return err
+	}
+	if st.Mode&syscall.S_IFMT == syscall.S_IFDIR {
+		return syscall.EACCES
+	}
+	return unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, unix.AT_EACCESS)
+}
+
+// obey carries out the supervisor's requests. When the supervisor is gone, so
+// are we, and with us everything inside.
+func obey(pid int) {
+	var b [2]byte
+	for {
+		n, err := unix.Read(FDControl, b[:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n == 0 {
+			killTree()
+			os.Exit(125)
+		}
+		if n != 2 {
+			continue
+		}
+		switch b[0] {
+		case ToCommand:
+			_ = unix.Kill(-pid, unix.Signal(b[1]))
+		case ToAll:
+			signalTree(unix.Signal(b[1]))
+			signalTree(unix.SIGCONT) // a stopped process cannot act on it otherwise
+		}
+	}
+}
+
+// reap waits for every child until the command itself has ended.
+func reap(pid int) (syscall.WaitStatus, error) {
+	for {
+		var ws syscall.WaitStatus
+		got, err := syscall.Wait4(-1, &ws, 0, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil {
+			return 0, &stage{"wait", err}
+		}
+		if got == pid && (ws.Exited() || ws.Signaled()) {
+			return ws, nil
+		}
+	}
+}
+
+func readOrder() (*enforce.Order, []int, error) {
+	f := os.NewFile(FDOrder, "order")
+	raw, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<30))
+	if err != nil {
+		return nil, nil, err
+	}
+	f.Close()
+	order, err := enforce.DecodeOrder(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(order.Argv) == 0 {
+		return nil, nil, errors.New("no command")
+	}
+	n := 0
+	for i := range order.Steps {
+		n = max(n, int(order.Steps[i].Tree))
+	}
+	trees, err := receiveTrees(n)
+	return order, trees, err
+}
+
+// receiveTrees takes n detached mounts from the supervisor. They come later
+// than the order, since they are mapped by this process's own user namespace.
+func receiveTrees(n int) ([]int, error) {
+	var trees []int
+	for len(trees) < n {
+		var b [1]byte
+		oob := make([]byte, unix.CmsgSpace(4*TreesPerPacket))
+		_, got, _, _, err := unix.Recvmsg(FDControl, b[:], oob, unix.MSG_CMSG_CLOEXEC)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		messages, err := unix.ParseSocketControlMessage(oob[:got])
+		if err != nil || len(messages) != 1 {
+			return nil, errors.New("no mounts were passed")
+		}
+		fds, err := unix.ParseUnixRights(&messages[0])
+		if err != nil {
+			return nil, err
+		}
+		trees = append(trees, fds...)
+	}
+	return trees, nil
+}
+
+func send(m Message) {
+	for {
+		err := unix.Send(FDControl, m.Encode(), unix.MSG_NOSIGNAL)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+func failure(err error) Message {
+	m := Message{Kind: Failed, What: err.Error()}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		m.Errno = int32(errno)
+	}
+	if e, ok := errors.AsType[*stepError](err); ok {
+		m.Step = e.step.Do.String()
+	} else if e, ok := errors.AsType[*stage](err); ok {
+		m.Step = e.name
+	} else if e, ok := errors.AsType[*execError](err); ok {
+		m.Kind, m.What = NoExec, e.name
+	}
+	return m
+}
+
+func loopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	ifr, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	if err := unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, ifr); err != nil {
+		return err
+	}
+	ifr.SetUint16(ifr.Uint16() | unix.IFF_UP)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr)
+}

@@ -1,0 +1,197 @@
+package inner
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/enforce/landlock"
+	"github.com/tether-sandbox/tether/internal/enforce/seccomp"
+)
+
+// secureBits keep uid 0 inside from meaning anything, for good: NOROOT (bit 0),
+// NO_SETUID_FIXUP (2) and NO_CAP_AMBIENT_RAISE (6), each with its lock bit
+// (linux/securebits.h).
+const secureBits = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<6 | 1<<7
+
+// restrict takes everything away from the calling thread. Order matters: what
+// needs a capability comes before the capabilities go, the filter comes last.
+func restrict(order *enforce.Order) error {
+	// Nothing but 0, 1 and 2 crosses to the command, whatever was inherited.
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return &stage{"descriptors", err}
+	}
+	// A session keyring of its own: the caller's may hold keys. Kernels
+	// without keyrings have none to leak.
+	const joinSessionKeyring = 1 // KEYCTL_JOIN_SESSION_KEYRING, with no name
+	if _, _, errno := unix.Syscall(unix.SYS_KEYCTL, joinSessionKeyring, 0, 0); errno != 0 && errno != unix.ENOSYS &&
+		errno != unix.EPERM && errno != unix.EOPNOTSUPP {
+		return &stage{"keyring", errno}
+	}
+	if order.Processes > 0 {
+		n := uint64(order.Processes)
+		if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: n}); err != nil {
+			return &stage{"process limit", err}
+		}
+	}
+	if order.FileBytes > 0 {
+		n := uint64(order.FileBytes)
+		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: n, Max: n}); err != nil {
+			return &stage{"file size limit", err}
+		}
+	}
+	if err := dropCapabilities(order.Build); err != nil {
+		return &stage{"capabilities", err}
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return &stage{"no_new_privs", err}
+	}
+	if order.ScopeAbstract || order.ScopeSignal {
+		rules := landlock.Ruleset{AnyFile: true, AnyTCP: true, AnyAbstract: !order.ScopeAbstract, AnySignal: !order.ScopeSignal}
+		if err := landlock.Restrict(rules); err != nil {
+			return &stage{"landlock", err}
+		}
+	}
+	if err := seccomp.Load(order.Filter); err != nil {
+		return &stage{"seccomp", err}
+	}
+	return nil
+}
+
+func dropCapabilities(native bool) error {
+	if native {
+		// In a namespace of ours we hold CAP_SETPCAP. Under bwrap the bounding
+		// set is empty already, which the posture check confirms.
+		if err := unix.Prctl(unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0); err != nil {
+			return fmt.Errorf("securebits: %w", err)
+		}
+		for c := uintptr(0); ; c++ {
+			err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
+			if errors.Is(err, unix.EINVAL) {
+				break // past the last capability
+			}
+			if err != nil {
+				return fmt.Errorf("bounding set: %w", err)
+			}
+		}
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return fmt.Errorf("ambient set: %w", err)
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	return unix.Capset(&header, &none[0])
+}
+
+// checkPosture refuses to go on when this thread, from which the command will
+// be started, is not exactly as strict as it must be.
+func checkPosture(order *enforce.Order) error {
+	status, err := os.ReadFile("/proc/thread-self/status")
+	if err != nil {
+		return err
+	}
+	want := map[string]string{"CapInh": "0", "CapPrm": "0", "CapEff": "0", "CapBnd": "0", "CapAmb": "0",
+		"NoNewPrivs": "1", "Seccomp": "2"}
+	for line := range strings.SplitSeq(string(status), "\n") {
+		key, value, _ := strings.Cut(line, ":")
+		w, ok := want[key]
+		if !ok {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		if strings.HasPrefix(key, "Cap") {
+			if value = strings.TrimLeft(value, "0"); value == "" {
+				value = "0"
+			}
+		}
+		if value != w {
+			return fmt.Errorf("%s is %s, must be %s", key, value, w)
+		}
+		delete(want, key)
+	}
+	for key := range want {
+		return fmt.Errorf("%s is not to be seen in /proc", key)
+	}
+	if os.Getpid() != 1 {
+		return errors.New("not process 1 of a process namespace")
+	}
+	return checkMounts(order)
+}
+
+// checkMounts compares the mounts that stand with those that were planned:
+// every mask and lock must be there, and nothing else may be.
+func checkMounts(order *enforce.Order) error {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	there := make(map[string]bool, len(order.Steps))
+	r := bufio.NewReaderSize(f, 1<<16)
+	for {
+		line, err := r.ReadSlice('\n')
+		if len(line) == 0 || err != nil {
+			break
+		}
+		fields := strings.SplitN(string(line), " ", 7)
+		if len(fields) < 7 {
+			return errors.New("mountinfo is not readable")
+		}
+		there[unescape(fields[4])] = true
+	}
+	allowed := map[string]bool{"/": true}
+	for i := range order.Steps {
+		s := &order.Steps[i]
+		switch s.Do {
+		case enforce.Dir, enforce.Symlink, enforce.Sysctl, enforce.Seal:
+			continue
+		}
+		allowed[s.Dst] = true
+		if !there[s.Dst] && s.Flags&enforce.Gone == 0 {
+			return fmt.Errorf("the mount at %s is missing", s.Dst)
+		}
+	}
+	if !order.Build {
+		return nil
+	}
+	for at := range there {
+		if !allowed[at] && !below(at, order.Steps) {
+			return fmt.Errorf("an unplanned mount at %s", at)
+		}
+	}
+	return nil
+}
+
+// below says whether at lies in something that brings mounts of its own: a
+// recursive bind, or /dev.
+func below(at string, steps []enforce.Step) bool {
+	for i := range steps {
+		s := &steps[i]
+		if (s.Do == enforce.Bind || s.Do == enforce.Devices || s.Do == enforce.Self) && strings.HasPrefix(at, s.Dst+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// unescape undoes mountinfo's octal escapes (proc_pid_mountinfo(5)).
+func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			b.WriteByte((s[i+1]-'0')<<6 | (s[i+2]-'0')<<3 | (s[i+3] - '0'))
+			i += 3
+			continue
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

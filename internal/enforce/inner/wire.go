@@ -1,0 +1,111 @@
+// Package inner is the inner stage: the first process in the namespaces of a
+// sandbox. It builds the world, restricts itself, checks its own posture,
+// starts the command, reaps what the command leaves and reports.
+//
+// The life of the inner stage (it is process 1 of its process namespace):
+//
+//	supervisor                       inner stage (pid 1)          command
+//	    | clone, exec, order by fd 4 ---->|
+//	    |                                 | undumpable, limits
+//	    |                                 | mounts, masks, pivot
+//	    |                                 | one thread: no caps, Landlock,
+//	    |                                 |   no_new_privs, seccomp, posture
+//	    |<------------ started -----------|---- exec from that thread --->|
+//	    |------ signal (optional) ------->|------------- kill ----------->|
+//	    |<------------- exit -------------|<------------ wait ------------|
+//	    |                                 X  the kernel kills all that is left
+//
+// The other threads of pid 1 keep the capabilities of the sandbox's own user
+// namespace: that, and being undumpable, keeps them out of the command's reach.
+// If the supervisor dies, its end of the control socket closes, pid 1 exits,
+// and the kernel kills the whole process namespace.
+package inner
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"strings"
+)
+
+// Name is the argv[0] by which a program knows that it is the inner stage.
+const Name = "tether-inner"
+
+// Wanted says whether args, a program's whole os.Args, ask it to be the inner
+// stage: by its own name, or, where a launcher does not let one choose that, by
+// the first argument of a program that was started by descriptor.
+func Wanted(args []string) bool {
+	if len(args) == 1 {
+		return args[0] == Name
+	}
+	return len(args) == 2 && args[1] == Name && strings.HasPrefix(args[0], "/proc/self/fd/")
+}
+
+// The descriptors that the supervisor hands over, besides 0 to 2.
+const (
+	// FDControl is a SOCK_SEQPACKET socket.
+	FDControl = 3
+	// FDOrder is a memfd that holds the encoded order.
+	FDOrder = 4
+)
+
+// TreesPerPacket is how many descriptors one packet on the control socket
+// carries at most (the kernel's SCM_MAX_FD is 253).
+const TreesPerPacket = 128
+
+// Kind is what a message from the inner stage says.
+type Kind byte
+
+// The kinds of messages.
+const (
+	// Started: the command runs.
+	Started Kind = 'S'
+	// Failed: it was not started; What says why. Nothing of it ran.
+	Failed Kind = 'F'
+	// NoExec: the program itself could not be executed; Errno says why.
+	NoExec Kind = 'N'
+	// Exited: the command ended with Status, a wait status.
+	Exited Kind = 'X'
+)
+
+// Message is one message from the inner stage.
+type Message struct {
+	Kind   Kind
+	Step   string // Failed: the verb of the step, or a stage of the inner stage
+	Errno  int32
+	Status uint32
+	What   string
+}
+
+// Encode returns the message as one packet.
+func (m Message) Encode() []byte {
+	b := []byte{byte(m.Kind)}
+	b = binary.LittleEndian.AppendUint32(b, uint32(m.Errno))
+	b = binary.LittleEndian.AppendUint32(b, m.Status)
+	b = append(b, m.Step...)
+	b = append(b, 0)
+	return append(b, m.What...)
+}
+
+var errMessage = errors.New("malformed message from the inner stage")
+
+// DecodeMessage reads one packet.
+func DecodeMessage(b []byte) (Message, error) {
+	if len(b) < 10 {
+		return Message{}, errMessage
+	}
+	step, what, ok := bytes.Cut(b[9:], []byte{0})
+	if !ok {
+		return Message{}, errMessage
+	}
+	return Message{Kind: Kind(b[0]), Errno: int32(binary.LittleEndian.Uint32(b[1:])),
+		Status: binary.LittleEndian.Uint32(b[5:]), Step: string(step), What: string(what)}, nil
+}
+
+// A request to the inner stage is two bytes: whom, and which signal.
+const (
+	// ToCommand signals the command's process group.
+	ToCommand = 'c'
+	// ToAll signals every process of the sandbox.
+	ToAll = 'a'
+)

@@ -1,0 +1,74 @@
+package native
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/enforce/inner"
+)
+
+// refused turns a refusal of the kernel into an error that names the missing
+// thing and the way to get it.
+func refused(what string, err error) error {
+	e := fault.Wrap(fault.IsolationUnavailable, "the kernel did not let us "+what, err)
+	if reason, hint := blame(err); reason != "" {
+		e.What += " (" + reason + ")"
+		e.Hint = hint
+	}
+	return e
+}
+
+// blame looks for the setting that forbids user namespaces here.
+func blame(err error) (reason, hint string) {
+	switch {
+	case readTrim("/proc/sys/user/max_user_namespaces") == "0":
+		return "user.max_user_namespaces is 0", "sudo sysctl user.max_user_namespaces=15000"
+	case readTrim("/proc/sys/kernel/unprivileged_userns_clone") == "0":
+		return "kernel.unprivileged_userns_clone is 0", "sudo sysctl kernel.unprivileged_userns_clone=1"
+	case readTrim("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
+		return "AppArmor restricts unprivileged user namespaces", "tether doctor --fix"
+	case seccompFiltered():
+		return "a seccomp filter around us, such as a container's, forbids it",
+			"start the container with --security-opt seccomp=unconfined, or run tether outside of it"
+	case errors.Is(err, syscall.ENOSYS):
+		return "the kernel is older than 5.14", ""
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EUSERS):
+		return "the limit of namespaces is reached", "sudo sysctl user.max_user_namespaces=15000"
+	}
+	return "", ""
+}
+
+// explain turns a failure of the inner stage into an error with a hint.
+func explain(m inner.Message) error {
+	errno := syscall.Errno(m.Errno)
+	e := fault.New(fault.IsolationUnavailable, m.What)
+	switch {
+	case m.Step == "proc" && (errno == syscall.EPERM || errno == syscall.EACCES):
+		e.What = "the kernel refuses a fresh /proc, since parts of the outer one are covered (as in a container)"
+		e.Hint = "start the container with --security-opt systempaths=unconfined, or run tether outside of it"
+	case errno == syscall.ENOSYS:
+		e.What += " (the kernel is older than 5.14)"
+	case errno == syscall.EPERM || errno == syscall.EACCES:
+		if reason, hint := blame(errno); reason != "" {
+			e.What += " (" + reason + ")"
+			e.Hint = hint
+		}
+	}
+	return e
+}
+
+func readTrim(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func seccompFiltered() bool {
+	b, err := os.ReadFile("/proc/self/status")
+	return err == nil && strings.Contains(string(b), "\nSeccomp:\t2\n")
+}

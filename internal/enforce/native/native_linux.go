@@ -1,0 +1,142 @@
+package native
+
+import (
+	"fmt"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/enforce/inner"
+	"github.com/tether-sandbox/tether/internal/enforce/supervise"
+	"github.com/tether-sandbox/tether/internal/plan"
+)
+
+// Start starts a job in namespaces of its own. With network the job shares the
+// host's network namespace.
+//
+// The inner stage is this very program, executed again; the caller must have
+// lent it (see package inner).
+func Start(id plan.Identity, network bool, job enforce.Job) (enforce.Process, error) {
+	job.Order.Build = true
+	job.Order.Loopback = !network
+	cmd := &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{inner.Name},
+		Env: []string{}, Dir: "/",
+		Stdin: job.Stdio[0], Stdout: job.Stdio[1], Stderr: job.Stdio[2],
+		SysProcAttr: attributes(id, network),
+	}
+	p, err := supervise.Start(cmd, &job.Order, explain)
+	if err != nil {
+		return nil, refused("start the inner stage", err)
+	}
+	if err := sendTrees(p, id, job.Order.Steps); err != nil {
+		p.Kill()
+		_, _ = p.Wait()
+		return nil, err
+	}
+	return p, nil
+}
+
+// lastCap is CAP_CHECKPOINT_RESTORE, the last capability of Linux 6.x.
+const lastCap = 40
+
+func attributes(id plan.Identity, network bool) *syscall.SysProcAttr {
+	flags := syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC |
+		syscall.CLONE_NEWUTS
+	if !network {
+		flags |= syscall.CLONE_NEWNET
+	}
+	attr := &syscall.SysProcAttr{
+		Cloneflags:  uintptr(flags),
+		Pdeathsig:   syscall.SIGKILL,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: int(id.UID), HostID: int(id.HostUID), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: int(id.GID), HostID: int(id.HostGID), Size: 1}},
+	}
+	if id.Root {
+		attr.GidMappingsEnableSetgroups = true
+		attr.Credential = &syscall.Credential{Uid: id.UID, Gid: id.GID}
+	}
+	if id.UID != 0 {
+		// Anyone but uid 0 loses the capabilities of the new user namespace
+		// in exec unless they are ambient (capabilities(7)).
+		for c := uintptr(0); c <= lastCap; c++ {
+			attr.AmbientCaps = append(attr.AmbientCaps, c)
+		}
+	}
+	return attr
+}
+
+// sendTrees passes the detached mounts that steps ask for, mapped by the user
+// namespace of the inner stage.
+func sendTrees(p *supervise.Process, id plan.Identity, steps []enforce.Step) error {
+	var fds []int
+	defer func() {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+	}()
+	userns := -1
+	for i := range steps {
+		s := &steps[i]
+		if s.Tree == 0 {
+			continue
+		}
+		if int(s.Tree) != len(fds)+1 {
+			return fault.New(fault.Internal, "the steps number their trees out of order")
+		}
+		if userns < 0 {
+			fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/user", p.PID()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return refused("open the user namespace", err)
+			}
+			userns = fd
+			defer unix.Close(fd)
+		}
+		fd, err := tree(s, userns, id.Idmapped)
+		if err != nil {
+			return err
+		}
+		fds = append(fds, fd)
+	}
+	if err := p.Pass(fds); err != nil {
+		return refused("pass the mounts", err)
+	}
+	return nil
+}
+
+// tree returns a detached clone of a step's source, idmapped where the command
+// runs under ids that own nothing.
+func tree(s *enforce.Step, userns int, idmapped bool) (int, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	src, err := unix.Openat2(unix.AT_FDCWD, s.Src, &how)
+	if err != nil {
+		return -1, refused("open "+s.Src, err)
+	}
+	defer unix.Close(src)
+	var st unix.Stat_t
+	if err := unix.Fstat(src, &st); err != nil {
+		return -1, refused("open "+s.Src, err)
+	}
+	if s.Ino != 0 && (st.Dev != s.Dev || st.Ino != s.Ino) {
+		return -1, fault.New(fault.IsolationUnavailable, s.Src+" was replaced while the sandbox was built")
+	}
+	fd, err := unix.OpenTree(src, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	if err != nil {
+		return -1, refused("clone "+s.Src, err)
+	}
+	attr := unix.MountAttr{Propagation: unix.MS_PRIVATE}
+	if idmapped {
+		attr.Attr_set, attr.Userns_fd = unix.MOUNT_ATTR_IDMAP, uint64(userns)
+	}
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
+		unix.Close(fd)
+		return -1, fault.Wrap(fault.IsolationUnavailable, "cannot map the owner of "+s.Src+
+			" (its file system does not support idmapped mounts)", err).
+			WithHint("run tether as an ordinary user")
+	}
+	return fd, nil
+}

@@ -1,0 +1,200 @@
+package enforce
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"github.com/tether-sandbox/tether/internal/enforce/seccomp"
+)
+
+// Order is all that the inner stage needs to know. It crosses by descriptor,
+// never in arguments or environment, so that no other user can read it.
+type Order struct {
+	// Build says that the inner stage builds the world from Steps itself
+	// (native). Without it the world stands already, and Steps only tell what
+	// must be found in it.
+	Build bool
+	// Bare says that there is no sandbox at all: the inner stage only keeps
+	// hold of the process tree.
+	Bare  bool
+	Steps []Step
+	// Argv, Env and Dir are the command's.
+	Argv, Env []string
+	Dir       string
+	// Loopback brings the loopback interface of a new network namespace up.
+	Loopback bool
+	// Terminal makes descriptor 0 the controlling terminal.
+	Terminal bool
+	// ScopeAbstract and ScopeSignal restrict abstract sockets and signals to
+	// the sandbox by Landlock, where the kernel can.
+	ScopeAbstract, ScopeSignal bool
+	// Stdio, when not zero, is the first of three descriptors that become 0, 1
+	// and 2.
+	Stdio int
+	// Limits; zero sets none.
+	Processes, FileBytes int64
+	// Filter is the seccomp program.
+	Filter []seccomp.Insn
+}
+
+const orderMagic = "tether-order-1\n"
+
+var errOrder = errors.New("malformed order")
+
+// Encode returns the order in the form that Decode reads.
+func (o *Order) Encode() []byte {
+	e := make(encoder, 0, 4096+96*len(o.Steps)+8*len(o.Filter))
+	e = append(e, orderMagic...)
+	e.bool(o.Build)
+	e.bool(o.Bare)
+	e.bool(o.Loopback)
+	e.bool(o.Terminal)
+	e.bool(o.ScopeAbstract)
+	e.bool(o.ScopeSignal)
+	e.num(uint64(o.Stdio))
+	e.num(uint64(o.Processes))
+	e.num(uint64(o.FileBytes))
+	e.str(o.Dir)
+	e.strs(o.Argv)
+	e.strs(o.Env)
+	e.num(uint64(len(o.Filter)))
+	for _, i := range o.Filter {
+		e.num(uint64(i.Code)<<48 | uint64(i.Jt)<<40 | uint64(i.Jf)<<32 | uint64(i.K))
+	}
+	e.num(uint64(len(o.Steps)))
+	for i := range o.Steps {
+		e.step(&o.Steps[i])
+	}
+	return e
+}
+
+// DecodeOrder reads what Encode wrote. It never panics, whatever the bytes.
+func DecodeOrder(b []byte) (*Order, error) {
+	if len(b) < len(orderMagic) || string(b[:len(orderMagic)]) != orderMagic {
+		return nil, errOrder
+	}
+	d := decoder{rest: b[len(orderMagic):]}
+	o := &Order{Build: d.bool(), Bare: d.bool(), Loopback: d.bool(), Terminal: d.bool(),
+		ScopeAbstract: d.bool(), ScopeSignal: d.bool(),
+		Stdio: int(d.num()), Processes: int64(d.num()), FileBytes: int64(d.num()), Dir: d.str(), Argv: d.strs(), Env: d.strs()}
+	for range d.count() {
+		v := d.num()
+		o.Filter = append(o.Filter, seccomp.Insn{Code: uint16(v >> 48), Jt: uint8(v >> 40), Jf: uint8(v >> 32), K: uint32(v)})
+	}
+	for range d.count() {
+		o.Steps = append(o.Steps, d.step())
+		if d.bad {
+			break
+		}
+	}
+	if d.bad || len(d.rest) != 0 {
+		return nil, errOrder
+	}
+	return o, nil
+}
+
+type encoder []byte
+
+func (e *encoder) num(v uint64) { *e = binary.AppendUvarint(*e, v) }
+func (e *encoder) bool(b bool) {
+	v := byte(0)
+	if b {
+		v = 1
+	}
+	*e = append(*e, v)
+}
+func (e *encoder) str(s string) {
+	e.num(uint64(len(s)))
+	*e = append(*e, s...)
+}
+func (e *encoder) strs(l []string) {
+	e.num(uint64(len(l)))
+	for _, s := range l {
+		e.str(s)
+	}
+}
+func (e *encoder) step(s *Step) {
+	*e = append(*e, byte(s.Do))
+	e.num(uint64(s.Flags))
+	e.str(s.Dst)
+	e.str(s.Src)
+	e.num(s.Dev)
+	e.num(s.Ino)
+	e.num(uint64(s.Tree))
+	e.num(uint64(s.Mode))
+	e.num(uint64(s.Size))
+	e.num(uint64(s.MTime))
+	e.str(string(s.Content))
+}
+
+type decoder struct {
+	rest []byte
+	bad  bool
+}
+
+func (d *decoder) num() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 {
+		d.bad, d.rest = true, nil
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+// count reads a number of elements, each of which takes at least one byte.
+func (d *decoder) count() int {
+	v := d.num()
+	if v > uint64(len(d.rest)) || v > math.MaxInt32 {
+		d.bad, d.rest = true, nil
+		return 0
+	}
+	return int(v)
+}
+func (d *decoder) bool() bool {
+	if len(d.rest) == 0 || d.rest[0] > 1 {
+		d.bad, d.rest = true, nil
+		return false
+	}
+	b := d.rest[0] == 1
+	d.rest = d.rest[1:]
+	return b
+}
+func (d *decoder) str() string {
+	n := d.count()
+	s := string(d.rest[:n])
+	d.rest = d.rest[n:]
+	return s
+}
+func (d *decoder) strs() []string {
+	n := d.count()
+	if n == 0 {
+		return nil
+	}
+	l := make([]string, 0, n)
+	for range n {
+		l = append(l, d.str())
+		if d.bad {
+			return nil
+		}
+	}
+	return l
+}
+func (d *decoder) step() Step {
+	if len(d.rest) == 0 {
+		d.bad = true
+		return Step{}
+	}
+	s := Step{Do: Verb(d.rest[0])}
+	d.rest = d.rest[1:]
+	s.Flags = Flags(d.num())
+	s.Dst, s.Src = d.str(), d.str()
+	s.Dev, s.Ino = d.num(), d.num()
+	s.Tree, s.Mode = uint32(d.num()), uint32(d.num())
+	s.Size, s.MTime = int64(d.num()), int64(d.num())
+	if c := d.str(); c != "" {
+		s.Content = []byte(c)
+	}
+	return s
+}

@@ -1,0 +1,35 @@
+package enforce
+
+import "os"
+
+// Job is one start of a command in a planned world.
+type Job struct {
+	Order Order
+	// Stdio are the command's descriptors 0, 1 and 2: pipes or a terminal of
+	// ours, never the caller's own files.
+	Stdio [3]*os.File
+}
+
+// Process is a command in its sandbox.
+type Process interface {
+	// Signal sends sig to the command's process group, or to every process of
+	// the sandbox. A command that has ended is not an error.
+	Signal(sig int, all bool)
+	// Kill ends every process of the sandbox at once.
+	Kill()
+	// Ready returns once the command runs, or its program could not be
+	// executed; an error means that the sandbox could not be built and that
+	// nothing of the command ran.
+	Ready() error
+	// Wait returns when every process of the sandbox is gone.
+	Wait() (Ended, error)
+}
+
+// Ended says how a command ended.
+type Ended struct {
+	// Status is its wait status, when it ran.
+	Status uint32
+	// NoExec is why the program itself could not be executed, zero when it
+	// was.
+	NoExec int
+}

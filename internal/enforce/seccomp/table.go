@@ -1,0 +1,236 @@
+package seccomp
+
+import "slices"
+
+// Ceiling is the highest system call number that this package has judged, the
+// same on both architectures (rseq_slice_yield). What lies above answers
+// ENOSYS until somebody has looked at it: a program that knows such a call
+// also knows how to do without it.
+const Ceiling = 471
+
+// reserved returns the numbers below [Ceiling] that the architecture does not
+// use, as first and last of each gap. They answer ENOSYS, also on a kernel that
+// has come to use them.
+func reserved(arch string) [][2]uint32 {
+	if arch == "amd64" {
+		return [][2]uint32{{337, 423}}
+	}
+	return [][2]uint32{{244, 259}, {295, 423}}
+}
+
+// Table returns all rules, for both architectures and before any option lifts
+// one.
+//
+// Open on purpose, because the kernel holds them to the command's own
+// processes or they only tell what the command can see anyway: ptrace, kcmp,
+// process_madvise, pidfd_open and pidfd_send_signal (pid namespace, same
+// user), statmount, listmount and name_to_handle_at (reading), adjtimex and
+// clock_adjtime (setting needs a privilege that nobody inside has, reading is
+// legitimate, and only memory tells them apart), seccomp and landlock (both
+// only narrow), memfd_secret (hides memory from the kernel, not from us).
+func Table() []Rule {
+	return slices.Concat(mountRules(), namespaceRules(), kernelRules(), processRules(),
+		machineRules(), deviceRules(), socketRules())
+}
+
+// Rules returns the rules in force under o, in the table's order.
+func (o Options) Rules() []Rule {
+	have := o.granted()
+	return slices.DeleteFunc(Table(), func(r Rule) bool {
+		_, exists := r.Number(o.Arch)
+		return !exists || r.Lift != 0 && have&r.Lift == r.Lift
+	})
+}
+
+const none = -1 // the architecture lacks the call
+
+const allBits = ^uint32(0)
+
+func in(arg uint8, values ...uint32) Cond { return Cond{Arg: arg, Mask: allBits, In: values} }
+func notIn(arg uint8, values ...uint32) Cond {
+	return Cond{Arg: arg, Mask: allBits, Not: true, In: values}
+}
+func anyOf(arg uint8, bits uint32) Cond {
+	return Cond{Arg: arg, Mask: bits, Not: true, In: []uint32{0}}
+}
+
+func mountRules() []Rule {
+	const m = LiftMounts
+	return []Rule{
+		{"mount", 165, 40, EPERM, m, nil, "could cover or reveal what the sandbox mounted"},
+		{"umount2", 166, 39, EPERM, m, nil, "could take a mask off a hidden file"},
+		{"pivot_root", 155, 41, EPERM, m, nil, "could swap the root that everything is hidden under"},
+		{"open_tree", 428, 428, EPERM, m, nil, "could copy a mount without its masks"},
+		{"move_mount", 429, 429, EPERM, m, nil, "mount by another name"},
+		{"fsopen", 430, 430, EPERM, m, nil, "mount by another name, and file system parsers as attack surface"},
+		{"fsconfig", 431, 431, EPERM, m, nil, "mount by another name, and file system parsers as attack surface"},
+		{"fsmount", 432, 432, EPERM, m, nil, "mount by another name"},
+		{"fspick", 433, 433, EPERM, m, nil, "could reconfigure a mount"},
+		{"mount_setattr", 442, 442, EPERM, m, nil, "could make a read-only mount writable"},
+		{"open_tree_attr", 467, 467, EPERM, m, nil, "open_tree and mount_setattr in one"},
+	}
+}
+
+// Flags of clone and unshare.
+const (
+	cloneVM      = 0x100
+	cloneFS      = 0x200
+	cloneFiles   = 0x400
+	cloneSighand = 0x800
+	cloneThread  = 0x10000
+	cloneNewNS   = 0x20000
+	cloneSysvsem = 0x40000
+	cloneNewTime = 0x80 // for unshare; clone reads a signal there
+
+	// cloneNewOwned are the namespaces that a user namespace can own, but for
+	// mounts and time.
+	cloneNewOwned = 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+
+	// unsharePlain are unshare's flags that make no namespace.
+	unsharePlain = cloneVM | cloneFS | cloneFiles | cloneSighand | cloneThread | cloneSysvsem
+)
+
+func namespaceRules() []Rule {
+	const u, m = LiftUserNS, LiftMounts
+	upper := Cond{Arg: 0, High: true, Mask: allBits, Not: true, In: []uint32{0}}
+	return []Rule{
+		{"clone", 56, 220, EPERM, u, []Cond{anyOf(0, cloneNewOwned)},
+			"privileges over a namespace open kernel code that is closed to ordinary users"},
+		{"clone", 56, 220, EPERM, m, []Cond{anyOf(0, cloneNewNS)}, "a mount namespace of its own could detach masks"},
+		{"clone3", 435, 435, ENOSYS, u | m, nil, "its flags lie in memory, out of sight; libraries fall back to clone"},
+		{"unshare", 272, 97, EPERM, u, []Cond{anyOf(0, cloneNewOwned|cloneNewTime)},
+			"privileges over a namespace open kernel code that is closed to ordinary users"},
+		// By what is known, since flags that imply a mount namespace were added.
+		{"unshare", 272, 97, EPERM, m, []Cond{anyOf(0, ^uint32(unsharePlain|cloneNewOwned|cloneNewTime))},
+			"a mount namespace of its own could detach masks"},
+		{"unshare", 272, 97, EINVAL, m, []Cond{upper}, "flags from the future, refused as kernels do that lack them"},
+		{"setns", 308, 268, EPERM, u, nil, "could join a namespace with more privileges"},
+		{"chroot", 161, 51, EPERM, u, nil, "nobody inside has the privilege, save in a user namespace of their own"},
+		{"sethostname", 170, 161, EPERM, u, nil, "the name belongs to the sandbox"},
+		{"setdomainname", 171, 162, EPERM, u, nil, "the name belongs to the sandbox"},
+		{"listns", 470, 470, ENOSYS, 0, nil, "lists namespaces outside; young, and nothing needs it"},
+	}
+}
+
+// kernelRules close large or notorious parts of the kernel.
+func kernelRules() []Rule {
+	const (
+		seccompSetFilter   = 1
+		seccompNewListener = 8
+	)
+	return []Rule{
+		{"io_uring_setup", 425, 425, ENOSYS, 0, nil, "does other calls' work past this filter; a rich source of kernel faults"},
+		{"io_uring_enter", 426, 426, ENOSYS, 0, nil, "as io_uring_setup, for a ring from elsewhere"},
+		{"io_uring_register", 427, 427, ENOSYS, 0, nil, "as io_uring_setup, for a ring from elsewhere"},
+		{"bpf", 321, 280, EPERM, 0, nil, "programs inside the kernel"},
+		{"perf_event_open", 298, 241, EACCES, 0, nil, "measures others, and a rich source of kernel faults; the answer of a guarded kernel"},
+		{"userfaultfd", 323, 282, EPERM, 0, nil, "stops the kernel in mid-copy, the classic help for exploits"},
+		{"add_key", 248, 217, ENOSYS, 0, nil, "keyrings know no namespace: a way to others' keys"},
+		{"request_key", 249, 218, ENOSYS, 0, nil, "keyrings know no namespace, and it starts helpers on the host"},
+		{"keyctl", 250, 219, ENOSYS, 0, nil, "keyrings know no namespace: a way to others' keys"},
+		{"fanotify_init", 300, 262, EPERM, 0, nil, "watches whole mounts; the answer that ordinary users used to get"},
+		{"open_by_handle_at", 304, 265, EPERM, 0, nil, "opens files by number, past every path"},
+		{"seccomp", 317, 277, EINVAL, 0, []Cond{in(0, seccompSetFilter), anyOf(1, seccompNewListener)},
+			"one listener per process tree, and it belongs to the sandbox; the answer of kernels without it"},
+		{"lookup_dcookie", 212, 18, ENOSYS, 0, nil, "a profiler's call that kernels dropped; it told paths"},
+		{"nfsservctl", 180, 42, ENOSYS, 0, nil, "dropped by kernels long ago"},
+		{"uselib", 134, none, ENOSYS, 0, nil, "loads libraries of another age"},
+		{"modify_ldt", 154, none, ENOSYS, 0, nil, "segments for 16-bit code; many kernels are built without it"},
+	}
+}
+
+// processRules are about a process itself and its like.
+func processRules() []Rule {
+	const (
+		perLinux32     = 0x8
+		noRandomize    = 0x40000 // debuggers set it for the programs that they start
+		personaQuery   = 0xffffffff
+		prctlSetMM     = 35
+		knownPersonas  = perLinux32 | noRandomize
+		otherPersonas  = ^uint32(knownPersonas)
+		personalityArg = 0
+	)
+	return []Rule{
+		{"process_vm_readv", 310, 270, ENOSYS, 0, nil, "reads another's memory past its descriptors; debuggers fall back to ptrace"},
+		{"process_vm_writev", 311, 271, ENOSYS, 0, nil, "writes another's memory; debuggers fall back to ptrace"},
+		{"pidfd_getfd", 438, 438, EPERM, 0, nil, "takes open files out of another process"},
+		{"personality", 135, 92, EPERM, 0, []Cond{anyOf(personalityArg, otherPersonas), notIn(personalityArg, personaQuery)},
+			"old personalities weaken memory protection; plain, 32-bit naming and no randomization are left"},
+		{"prctl", 157, 167, EPERM, 0, []Cond{in(0, prctlSetMM)}, "a process could change which program it says it is"},
+	}
+}
+
+// machineRules are about the machine as a whole. The kernel refuses them to
+// processes without privileges; these lines hold if one is ever left.
+func machineRules() []Rule {
+	return []Rule{
+		{"kexec_load", 246, 104, EPERM, 0, nil, "starts another kernel"},
+		{"kexec_file_load", 320, 294, EPERM, 0, nil, "starts another kernel"},
+		{"init_module", 175, 105, EPERM, 0, nil, "kernel modules"},
+		{"finit_module", 313, 273, EPERM, 0, nil, "kernel modules"},
+		{"delete_module", 176, 106, EPERM, 0, nil, "kernel modules"},
+		{"quotactl", 179, 60, EPERM, 0, nil, "disk quotas of the host"},
+		{"quotactl_fd", 443, 443, EPERM, 0, nil, "disk quotas of the host"},
+		{"swapon", 167, 224, EPERM, 0, nil, "swap space of the host"},
+		{"swapoff", 168, 225, EPERM, 0, nil, "swap space of the host"},
+		{"reboot", 169, 142, EPERM, 0, nil, "stops the machine"},
+		{"settimeofday", 164, 170, EPERM, 0, nil, "the host's clock"},
+		{"clock_settime", 227, 112, EPERM, 0, nil, "the host's clock"},
+		{"acct", 163, 89, EPERM, 0, nil, "process accounting of the host"},
+		{"syslog", 103, 116, EPERM, 0, nil, "the kernel's log tells addresses and what others do"},
+		{"iopl", 172, none, EPERM, 0, nil, "hardware ports"},
+		{"ioperm", 173, none, EPERM, 0, nil, "hardware ports"},
+		{"vhangup", 153, 58, EPERM, 0, nil, "hangs up the user's terminal"},
+	}
+}
+
+func deviceRules() []Rule {
+	const (
+		fileType = 0xf000
+		charDev  = 0x2000
+		blockDev = 0x6000
+
+		tiocsti   = 0x5412
+		tioclinux = 0x541c
+		tiocsetd  = 0x5423
+	)
+	device := func(arg uint8) []Cond {
+		return []Cond{{Arg: arg, Mask: fileType, In: []uint32{charDev, blockDev}}}
+	}
+	return []Rule{
+		{"mknod", 133, none, EPERM, 0, device(1), "device files; pipes, sockets and plain files pass"},
+		{"mknodat", 259, 33, EPERM, 0, device(2), "device files; pipes, sockets and plain files pass"},
+		{"ioctl", 16, 29, EPERM, 0, []Cond{in(1, tiocsti)}, "types into the terminal as if the user did"},
+		{"ioctl", 16, 29, EPERM, 0, []Cond{in(1, tioclinux)}, "pastes into the console as if the user did"},
+		{"ioctl", 16, 29, EPERM, 0, []Cond{in(1, tiocsetd)}, "line disciplines: drivers of old modems, faulty and loaded on request"},
+	}
+}
+
+func socketRules() []Rule {
+	const (
+		afUnix, afInet, afInet6, afNetlink = 1, 2, 10, 16
+
+		typeMask                  = 0xf // the rest of the type is flags
+		stream, dgram, raw, oldPk = 1, 2, 3, 10
+
+		route = 0
+
+		auto, icmp, tcp, udp, icmpv6 = 0, 1, 6, 17, 58
+	)
+	inet := in(0, afInet, afInet6)
+	typ := func(not bool, values ...uint32) Cond { return Cond{Arg: 1, Mask: typeMask, Not: not, In: values} }
+	return []Rule{
+		{"socket", 41, 198, EAFNOSUPPORT, 0, []Cond{notIn(0, afUnix, afInet, afInet6, afNetlink)},
+			"vsock reaches the hypervisor, packet, xdp, can, tipc, alg and the like are kernel code that no tool needs"},
+		{"socket", 41, 198, EACCES, LiftInet, []Cond{inet}, "no network"},
+		{"socket", 41, 198, EACCES, LiftInet, []Cond{in(0, afNetlink)}, "tells of the host's network"},
+		{"socket", 41, 198, EACCES, LiftUnix, []Cond{in(0, afUnix)}, "reaches services outside by path"},
+		{"socket", 41, 198, EPROTONOSUPPORT, 0, []Cond{in(0, afNetlink), notIn(2, route)},
+			"audit, netfilter and other talk with the kernel; routing is what listing interfaces needs"},
+		{"socket", 41, 198, EPERM, 0, []Cond{inet, typ(false, raw, oldPk)}, "forges and overhears packets; ping falls back"},
+		{"socket", 41, 198, ESOCKTNOSUPPORT, 0, []Cond{inet, typ(true, stream, dgram)}, "rare transports by their type"},
+		{"socket", 41, 198, EPROTONOSUPPORT, 0, []Cond{inet, notIn(2, auto, icmp, tcp, udp, icmpv6)},
+			"sctp, dccp, smc and the like are seldom tried kernel code, and mptcp escapes rules made for tcp"},
+		{"socketpair", 53, 199, EOPNOTSUPP, 0, []Cond{notIn(0, afUnix)}, "only Unix sockets come in pairs; others would be rare kernel code"},
+	}
+}

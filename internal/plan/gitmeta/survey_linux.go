@@ -1,0 +1,443 @@
+package gitmeta
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// survey looks at every watched path through handles: a root is opened once
+// and everything below it is reached component by component without following
+// a link, so that nothing planted leads it elsewhere or makes it wait.
+type survey struct {
+	ws    string
+	roots []root
+	seen  map[string]bool // git directories already looked at
+	items map[string]Item
+}
+
+type root struct {
+	path string
+	fd   int
+}
+
+// openSurvey opens the workspace and the common directories outside it.
+func openSurvey(workspace string, commons []string) (*survey, error) {
+	s := &survey{ws: workspace, seen: map[string]bool{}, items: map[string]Item{}}
+	for _, p := range append([]string{workspace}, commons...) {
+		fd, err := unix.Open(p, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			s.close()
+			return nil, &fs.PathError{Op: "open", Path: p, Err: err}
+		}
+		s.roots = append(s.roots, root{p, fd})
+	}
+	return s, nil
+}
+
+func (s *survey) close() {
+	for _, r := range s.roots {
+		unix.Close(r.fd)
+	}
+}
+
+const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+
+// dir opens a directory in one of the roots. The caller closes it.
+func (s *survey) dir(path string) (int, error) {
+	for _, r := range s.roots {
+		if inside(r.path, path) {
+			return openBelow(r.fd, strings.Trim(path[len(r.path):], "/"))
+		}
+	}
+	return -1, fmt.Errorf("%s: %w", path, errOutside)
+}
+
+var errOutside = errors.New("outside of what may be touched")
+
+func openBelow(fd int, rel string) (int, error) {
+	at, err := unix.Openat(fd, ".", dirFlags, 0)
+	for name := range strings.SplitSeq(rel, "/") {
+		if err != nil || name == "" {
+			break
+		}
+		if name == ".." || name == "." {
+			unix.Close(at)
+			return -1, errOutside
+		}
+		next, openErr := unix.Openat(at, name, dirFlags, 0)
+		unix.Close(at)
+		at, err = next, openErr
+	}
+	if err != nil {
+		return -1, err
+	}
+	return at, nil
+}
+
+// commonsOf lists the verified common directories outside the workspace.
+func commonsOf(workspace string, repos []Repo) []string {
+	var out []string
+	for _, r := range repos {
+		if r.Verified && r.Kind != Parent && r.CommonDir != "" && !inside(workspace, r.CommonDir) &&
+			!slices.Contains(out, r.CommonDir) {
+			out = append(out, r.CommonDir)
+		}
+	}
+	return out
+}
+
+// Take records the state of everything that [Settle] watches. It is cheap: it
+// reads git's configuration and hooks, never objects or the tree.
+func Take(workspace string, repos []Repo) (Snapshot, error) {
+	snap := Snapshot{Workspace: workspace, Commons: commonsOf(workspace, repos)}
+	s, err := openSurvey(workspace, snap.Commons)
+	if err != nil {
+		return snap, err
+	}
+	defer s.close()
+	hooks, includes := map[string]bool{}, map[string]bool{}
+	for _, r := range repos {
+		for _, p := range r.HookDirs {
+			if hooks[p] || !inside(workspace, p) || p == filepath.Join(r.CommonDir, "hooks") {
+				continue
+			}
+			hooks[p] = true
+			snap.Hooks = append(snap.Hooks, HookDir{p, r.within(p)})
+		}
+		for _, p := range r.Includes {
+			if !includes[p] {
+				includes[p] = true
+				snap.Includes = append(snap.Includes, p)
+			}
+		}
+		for _, p := range r.Programs {
+			s.one(p.Path, Item{Role: RoleProgram, Key: p.Key})
+		}
+	}
+	s.all(repos, snap)
+	snap.Items = s.items
+	return snap, nil
+}
+
+// all looks at everything but programs.
+func (s *survey) all(repos []Repo, snap Snapshot) {
+	for _, r := range repos {
+		if r.Kind != Parent {
+			s.repo(r, snap)
+		}
+	}
+	for _, p := range snap.Includes {
+		s.links(p)
+		s.one(p, Item{Role: RoleConfig})
+	}
+	for _, h := range snap.Hooks {
+		s.links(h.Path)
+		if fd, err := s.dir(h.Path); err == nil {
+			s.hooks(fd, h.Path, RoleTreeHook, h.NamesOnly)
+			unix.Close(fd)
+		}
+	}
+}
+
+func (s *survey) repo(r Repo, snap Snapshot) {
+	foreignCommon := r.CommonDir != "" && !inside(s.ws, r.CommonDir) && !slices.Contains(snap.Commons, r.CommonDir)
+	if r.Kind != Bare && r.Entry != r.GitDir {
+		item := Item{Role: RoleEntry}
+		if r.outside && (r.Kind == Foreign || foreignCommon) {
+			item.Bad = "it leads out of the workspace"
+		}
+		s.one(r.Entry, item)
+	}
+	if inside(s.ws, r.Worktree) {
+		if fd, err := s.dir(r.Worktree); err == nil {
+			s.at(fd, r.Worktree, ".gitmodules", Item{Role: RoleTree})
+			s.at(fd, r.Worktree, ".gitattributes", Item{Role: RoleTree}, r.Drivers...)
+			unix.Close(fd)
+		}
+	}
+	if r.GitDir == "" || foreignCommon {
+		return
+	}
+	s.gitDir(r.CommonDir, 0)
+	s.gitDir(r.GitDir, 0)
+}
+
+func (s *survey) gitDir(g string, depth int) {
+	if s.seen[g] || depth > maxDepth {
+		return
+	}
+	s.seen[g] = true
+	fd, err := s.dir(g)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	s.at(fd, g, "config", Item{Role: RoleConfig})
+	s.at(fd, g, "config.worktree", Item{Role: RoleConfig})
+	s.at(fd, g, "commondir", Item{Role: RoleCommonDir})
+	s.at(fd, g, "gitdir", Item{Role: RoleGitDir})
+	s.in(fd, g, "hooks", func(d int, p string) { s.hooks(d, p, RoleHook, false) })
+	s.in(fd, g, "info", func(d int, p string) { s.at(d, p, "attributes", Item{Role: RoleAttributes}) })
+	for _, name := range [...]string{"remotes", "branches"} {
+		s.in(fd, g, name, func(d int, p string) {
+			for _, n := range names(d) {
+				s.at(d, p, n, Item{Role: RoleRemote})
+			}
+		})
+	}
+	s.in(fd, g, "rebase-merge", func(d int, p string) {
+		s.at(d, p, "git-rebase-todo", Item{Role: RoleTodo})
+	})
+	if d, err := openBelow(fd, "objects/info"); err == nil {
+		s.at(d, filepath.Join(g, "objects/info"), "alternates", Item{Role: RoleAlternates})
+		unix.Close(d)
+	}
+	s.in(fd, g, "worktrees", func(d int, p string) {
+		for _, n := range names(d) {
+			s.gitDir(filepath.Join(p, n), depth+1)
+		}
+	})
+	s.in(fd, g, "modules", func(d int, p string) { s.modules(d, p, depth+1) })
+}
+
+// in calls do for a directory of git's own; a link in its place is an item.
+func (s *survey) in(fd int, dir, name string, do func(fd int, path string)) {
+	d, err := unix.Openat(fd, name, dirFlags, 0)
+	switch {
+	case err == nil:
+		do(d, filepath.Join(dir, name))
+		unix.Close(d)
+	case err != unix.ENOENT:
+		s.at(fd, dir, name, Item{Role: RoleLink})
+	}
+}
+
+func (s *survey) modules(fd int, dir string, depth int) {
+	if depth > maxDepth {
+		return
+	}
+	for _, n := range names(fd) {
+		d, err := unix.Openat(fd, n, dirFlags, 0)
+		if err != nil {
+			if isLinkAt(fd, n) {
+				s.at(fd, dir, n, Item{Role: RoleLink})
+			}
+			continue
+		}
+		p := filepath.Join(dir, n)
+		if there(d, "HEAD") || there(d, "config") || there(d, "commondir") {
+			s.gitDir(p, depth)
+		} else {
+			s.modules(d, p, depth+1)
+		}
+		unix.Close(d)
+	}
+}
+
+func (s *survey) hooks(fd int, dir string, role Role, namesOnly bool) {
+	list := hookNames[:]
+	if !namesOnly {
+		list = names(fd)
+	}
+	for _, n := range list {
+		if !strings.HasSuffix(n, ".sample") { // git runs exact names only
+			s.at(fd, dir, n, Item{Role: role})
+		}
+	}
+}
+
+// one looks at a single path.
+func (s *survey) one(path string, item Item) {
+	fd, err := s.dir(filepath.Dir(path))
+	if err != nil {
+		return
+	}
+	s.at(fd, filepath.Dir(path), filepath.Base(path), item)
+	unix.Close(fd)
+}
+
+// links notes the links on the way from the workspace to a path of the tree.
+func (s *survey) links(path string) {
+	if !inside(s.ws, path) || path == s.ws {
+		return
+	}
+	at := s.ws
+	for name := range strings.SplitSeq(strings.Trim(path[len(s.ws):], "/"), "/") {
+		fd, err := s.dir(at)
+		if err != nil {
+			return
+		}
+		link := isLinkAt(fd, name)
+		if link {
+			s.at(fd, at, name, Item{Role: RoleLink})
+		}
+		unix.Close(fd)
+		if link {
+			return
+		}
+		at = filepath.Join(at, name)
+	}
+}
+
+// at completes an item with what lies at name in the directory fd, if anything
+// does.
+func (s *survey) at(fd int, dir, name string, item Item, bound ...string) {
+	path := filepath.Join(dir, name)
+	if _, done := s.items[path]; done && item.Role != RoleConfig {
+		return
+	}
+	var st unix.Stat_t
+	if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return
+	}
+	item.Exec = st.Mode&0o111 != 0
+	item.Sum = identity(&st)
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		item.Type, item.Exec = 'd', false
+		if item.Role == RoleLink {
+			return
+		}
+	case unix.S_IFLNK:
+		item.Type, item.Exec = 'l', false
+		target := readlinkAt(fd, name)
+		item.Sum = digest("link", target)
+		if item.Role == RoleHook || item.Role == RoleTreeHook {
+			item.Sum = digest("link", target, s.behind(path))
+		}
+	case unix.S_IFREG:
+		item.Type = 'f'
+		f, err := unix.Openat(fd, name, readFlags, 0)
+		if err == nil {
+			var raw []byte
+			if raw, err = readFD(f, path, MaxConfig); err == nil {
+				item.Sum = digest("file", string(raw))
+				s.content(&item, dir, name, raw, bound)
+			}
+		}
+		if err != nil && item.Role == RoleConfig {
+			item.Broken = err.Error()
+		} else if err != nil && item.Role != RoleProgram {
+			item.Bad = "it cannot be read: " + err.Error()
+		}
+	default:
+		item.Type = 'o'
+	}
+	s.items[path] = item
+}
+
+// behind digests the file that a hook's link leads to, if it may be touched.
+func (s *survey) behind(link string) string {
+	real, err := filepath.EvalSymlinks(link)
+	if err != nil {
+		return ""
+	}
+	fd, err := s.dir(filepath.Dir(real))
+	if err != nil {
+		return real
+	}
+	defer unix.Close(fd)
+	f, err := unix.Openat(fd, filepath.Base(real), readFlags, 0)
+	if err != nil {
+		return real
+	}
+	raw, err := readFD(f, real, MaxConfig)
+	if err != nil {
+		return real
+	}
+	return digest(real, string(raw))
+}
+
+// content judges what a file says.
+func (s *survey) content(item *Item, dir, name string, raw []byte, bound []string) {
+	switch item.Role {
+	case RoleConfig:
+		entries, err := Parse(raw)
+		if err != nil {
+			item.Broken = err.Error()
+			return
+		}
+		for _, e := range entries {
+			if Executable(e) && !worktreeInside(e, dir, s.ws) {
+				item.Keys = append(item.Keys, entryDigest(e))
+			}
+		}
+	case RoleCommonDir:
+		to := realOr(expand(strings.TrimRight(string(raw), "\r\n"), "/", dir))
+		if filepath.Base(filepath.Dir(dir)) != "worktrees" || to != filepath.Dir(filepath.Dir(dir)) {
+			item.Bad = "its common directory is not the repository that it lies in"
+		}
+	case RoleGitDir:
+		to := expand(strings.TrimRight(string(raw), "\r\n"), "/", dir)
+		if filepath.Base(filepath.Dir(dir)) == "worktrees" && !inside(s.ws, realOr(to)) {
+			item.Bad = "a worktree outside the workspace is registered"
+		}
+	case RoleAttributes:
+		if d := drivers(raw); d != "" {
+			item.Bad = "files are bound to a driver: " + d
+		}
+	case RoleTodo:
+		if line := execLine(raw); line != "" {
+			item.Bad = "a rebase in progress runs a command when it goes on: " + strconv.Quote(line)
+		}
+	case RoleAlternates:
+		for line := range strings.Lines(string(raw)) {
+			line = strings.TrimRight(line, "\r\n")
+			if line != "" && line[0] != '#' && !inside(s.ws, realOr(expand(line, "/", filepath.Dir(dir)))) {
+				item.Bad = "objects come from outside the workspace"
+			}
+		}
+	case RoleTree:
+		if name == ".gitmodules" {
+			item.Bad = modulesBad(raw)
+		}
+		for _, b := range bound {
+			if slices.Contains(strings.Fields(string(raw)), b) {
+				item.Bad = "files are bound to a program that the configuration names: " + b
+			}
+		}
+	}
+}
+
+func identity(st *unix.Stat_t) string {
+	return fmt.Sprintf("%d:%d:%d:%o:%d:%d", st.Dev, st.Ino, st.Size, st.Mode, st.Mtim.Nano(), st.Ctim.Nano())
+}
+
+func isLinkAt(fd int, name string) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
+}
+
+func there(fd int, name string) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+}
+
+func readlinkAt(fd int, name string) string {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(fd, name, buf)
+	if err != nil {
+		return ""
+	}
+	return string(buf[:n])
+}
+
+// names lists a directory that is open at fd, which stays open.
+func names(fd int) []string {
+	again, err := unix.Openat(fd, ".", dirFlags, 0)
+	if err != nil {
+		return nil
+	}
+	f := os.NewFile(uintptr(again), "")
+	defer f.Close()
+	list, _ := f.Readdirnames(-1)
+	return list
+}

@@ -1,0 +1,149 @@
+// Package plan pins a policy to one machine: canonical roots, the folders of
+// the system that are shown, protected files that really exist, environment.
+// It is resolved once, where the files are, and read by all that follows.
+// Providers translate a plan; they decide nothing.
+package plan
+
+import (
+	"github.com/tether-sandbox/tether/internal/plan/gitmeta"
+	"github.com/tether-sandbox/tether/internal/plan/secrets"
+	"github.com/tether-sandbox/tether/policy"
+)
+
+// Plan is a policy pinned to this machine. It is read-only once resolved.
+type Plan struct {
+	Policy policy.Policy
+	// Workspace is the canonical workspace; Dir the canonical folder that the
+	// command starts in, inside one of the roots.
+	Workspace Root
+	Dir       string
+	// Views are the folders and files that are shown, parents before children.
+	Views []View
+	// Covers are folders inside a view that are hidden behind an empty one.
+	Covers []string
+	// Links are symbolic links of the scaffolding, such as /bin -> usr/bin.
+	Links []Link
+	// Dirs are folders, and with no final slash empty files, that are made in
+	// a private place.
+	Dirs []string
+	// Files are small read-only files that only exist inside.
+	Files []File
+	// Scratch are private folders in memory that the command may write.
+	Scratch []Scratch
+	// Locks are paths that stay readable and cannot be changed.
+	Locks []Lock
+	// Masks hide files, wherever a view shows them.
+	Masks []secrets.Mask
+	// Sockets are socket files of the host inside a view; they are hidden.
+	Sockets []string
+	// Env is the whole environment of the command.
+	Env []string
+	// Repos is what is known of git in reach.
+	Repos []gitmeta.Repo
+	// GitConfig is where the filtered copy of the user's global git file lies
+	// inside; Cache, User and Home are the private folders. Empty: none.
+	GitConfig, Cache, User, Home string
+	// GoModules and MavenRepository are the caller's own module caches, where
+	// they are shown read-only.
+	GoModules, MavenRepository string
+	// CacheDir is the host's side of Cache; StateDir is Tether's own folder.
+	CacheDir, StateDir string
+	// Path are folders of toolchains that belong on PATH.
+	Path []string
+	// Found is what the search for secrets saw.
+	Found secrets.Result
+	// Identity says under which ids the command runs.
+	Identity Identity
+	// Notes are things worth telling, each one line.
+	Notes []Note
+	// Widened names what reached the policy from the environment.
+	Widened []string
+}
+
+// Root is a canonical folder with its identity.
+type Root struct {
+	Path     string
+	Dev, Ino uint64
+	// UID and GID own it on the host.
+	UID, GID uint32
+}
+
+// Origin says why something is shown.
+type Origin int
+
+// The origins of a view.
+const (
+	System Origin = iota
+	Workspace
+	Added
+	Toolchain
+	Cache
+	Git
+)
+
+// View is a folder or file of the host that the command sees at the same path,
+// or at At when that is set.
+type View struct {
+	Root
+	At       string
+	Origin   Origin
+	Writable bool
+	File     bool
+	// NoExec forbids to start programs from it.
+	NoExec bool
+}
+
+// Target is the path inside.
+func (v View) Target() string {
+	if v.At != "" {
+		return v.At
+	}
+	return v.Path
+}
+
+// Link is a symbolic link of the scaffolding.
+type Link struct{ Path, To string }
+
+// File is a small file that only exists inside, always read-only.
+type File struct {
+	Path    string
+	Content []byte
+}
+
+// Scratch is a private folder in memory.
+type Scratch struct {
+	Path string
+	Mode uint32
+	// Bytes is the most that it holds; zero is the built-in limit.
+	Bytes    int64
+	Writable bool
+}
+
+// Lock keeps a path from being changed. Content, when not nil, is shown in
+// place of a file's own bytes.
+type Lock struct {
+	Path    string
+	Content []byte
+	// MTime, in nanoseconds, is the time that a file with Content shows.
+	MTime int64
+	// Writable pins the path against renaming without making it read-only.
+	Writable bool
+	Why      string
+}
+
+// Identity says under which ids the command runs.
+type Identity struct {
+	// UID and GID are what the command sees; HostUID and HostGID what the host
+	// sees. They differ only for Idmapped.
+	UID, GID         uint32
+	HostUID, HostGID uint32
+	// Root means that the caller is real root. The command then runs as the
+	// workspace's owner; where that is root itself, as an otherwise unused id
+	// of the host (Idmapped), so that root-only files stay unreadable.
+	Root, Idmapped bool
+}
+
+// Note is one thing worth telling, with the one thing to do about it.
+type Note struct {
+	What, Hint string
+}

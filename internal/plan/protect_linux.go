@@ -1,0 +1,272 @@
+package plan
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tether-sandbox/tether/internal/plan/gitmeta"
+	"github.com/tether-sandbox/tether/internal/plan/secrets"
+	"github.com/tether-sandbox/tether/policy"
+)
+
+// protected finds what must stay closed or unchanged in the workspace and in
+// every root that the policy adds.
+func (r *resolver) protected() error {
+	rules, err := secrets.RulesOf(r.p.Policy.Protect)
+	if err != nil {
+		return err
+	}
+	roots := []secrets.Root{{Path: r.p.Workspace.Path}}
+	for _, a := range r.added {
+		roots = append(roots, secrets.Root{Path: a.Path})
+	}
+	cache := secrets.OpenCache(filepath.Join(r.host.StateDir, "verdicts"))
+	found, err := secrets.Find(r.ctx, roots, rules, cache)
+	if err != nil {
+		return err
+	}
+	// A verdict that cannot be remembered is found again.
+	_ = cache.Save()
+	r.p.Found = found
+	r.p.Masks = append(r.p.Masks, found.Masks...)
+	r.p.Sockets = append(r.p.Sockets, found.Sockets...)
+	r.p.Sockets = append(r.p.Sockets, r.hostSockets()...)
+
+	if err := r.git(found); err != nil {
+		return err
+	}
+	for _, path := range found.Locked {
+		r.lock(path)
+	}
+	r.own()
+	slices.SortStableFunc(r.p.Locks, func(a, b Lock) int { return cmp.Compare(sortKey(a.Path), sortKey(b.Path)) })
+	for _, path := range found.TrackedSecrets {
+		r.note("git tracks the hidden file "+quote(path)+" and keeps its content in its history, where no mask reaches",
+			"git rm --cached "+quote(path))
+	}
+	for _, path := range found.Unreadable {
+		r.note("the folder "+quote(path)+" cannot be searched and is hidden whole", "")
+	}
+	return nil
+}
+
+// sortKey makes parents come right before what they hold.
+func sortKey(path string) string { return strings.ReplaceAll(path, "/", "\x00") }
+
+// lock keeps a present file or folder, by which something on the host runs
+// something unasked, from being changed.
+func (r *resolver) lock(path string) {
+	if r.allowedConfig(path) {
+		return
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return
+	}
+	if info.Mode()&os.ModeSymlink != 0 {
+		// No mount can hold a link. What it leads to is locked, if the command
+		// could write that at all.
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || !r.writable(real) {
+			return
+		}
+		path = real
+	}
+	if r.writable(path) {
+		r.p.Locks = append(r.p.Locks, Lock{Path: path, Why: "the host runs it, or what it names, unasked"})
+	}
+}
+
+// allowedConfig says whether the policy lifts the lock of path. Tether's own
+// folder is never lifted.
+func (r *resolver) allowedConfig(path string) bool {
+	if strings.EqualFold(filepath.Base(path), ".tether") {
+		return false
+	}
+	return slices.ContainsFunc(r.p.Policy.Protect.AllowConfig, func(a string) bool {
+		if !filepath.IsAbs(a) {
+			a = filepath.Join(r.p.Workspace.Path, a)
+		}
+		return filepath.Clean(a) == path
+	})
+}
+
+// writable says whether the command may write at path, as far as roots go.
+func (r *resolver) writable(path string) bool {
+	best, write := -1, false
+	for _, v := range r.p.Views {
+		if inside(path, v.Path) && len(v.Path) > best {
+			best, write = len(v.Path), v.Writable
+		}
+	}
+	return write
+}
+
+// git shows and locks what git needs.
+func (r *resolver) git(found secrets.Result) error {
+	if home := r.host.Home; home != "" {
+		r.gitGlobal(home)
+	}
+	for _, root := range append([]Root{r.p.Workspace}, r.added...) {
+		s := gitmeta.Search{Workspace: root.Path, Home: r.host.Home, Homes: r.host.Homes}
+		for _, e := range found.GitEntries {
+			if inside(e.Path, root.Path) {
+				s.GitEntries = append(s.GitEntries, e.Path)
+			}
+		}
+		for _, b := range found.BareRepos {
+			if inside(b, root.Path) {
+				s.Bare = append(s.Bare, b)
+			}
+		}
+		s.Host = r.hostGit()
+		repos, err := gitmeta.Discover(s)
+		if err != nil {
+			return err
+		}
+		for _, repo := range repos {
+			r.repo(repo)
+		}
+		r.p.Repos = append(r.p.Repos, repos...)
+	}
+	return nil
+}
+
+func (r *resolver) hostGit() []gitmeta.Entry { return gitmeta.HostEntries(r.host.Home) }
+
+// repo shows a repository's git directory where that lies outside, and locks
+// everything by which the host's git would run or find something else.
+func (r *resolver) repo(repo gitmeta.Repo) {
+	write := r.p.Policy.Profile == policy.WorkspaceWrite
+	switch {
+	case !repo.Verified:
+		if repo.Why != "" {
+			r.note("git at "+quote(repo.Entry)+" is left as it is: "+repo.Why, "")
+		}
+	case repo.Kind == gitmeta.Parent:
+		r.gitView(repo.CommonDir, false)
+		r.gitView(repo.GitDir, false)
+		if repo.Entry != repo.GitDir {
+			r.gitView(repo.Entry, false)
+		}
+		r.filterConfig(repo.Config)
+		r.note("the repository around the workspace, "+quote(repo.Worktree)+", is read-only",
+			"tether run -C "+quote(repo.Worktree)+" -- CMD")
+	case repo.Kind == gitmeta.Linked || repo.Kind == gitmeta.Submodule:
+		r.gitView(repo.CommonDir, write)
+		r.gitView(repo.GitDir, write)
+	}
+	for _, l := range gitmeta.Locks(repo) {
+		switch {
+		case !l.Exists || l.Kind == gitmeta.Link:
+		case l.Hide:
+			kind := secrets.MaskFile
+			if l.Kind == gitmeta.Dir {
+				kind = secrets.MaskDir
+			}
+			r.p.Masks = append(r.p.Masks, secrets.Mask{Path: l.Path, Kind: kind, Why: l.Why})
+		case l.Replace != nil:
+			r.content(l.Path, l.Replace, l.Why)
+		case write || l.Pin:
+			if write {
+				r.p.Locks = append(r.p.Locks, Lock{Path: l.Path, Writable: l.Pin, Why: l.Why})
+			}
+		}
+	}
+	if repo.Hostile != "" {
+		r.note("the configuration of "+quote(repo.Entry)+" is hidden: "+repo.Hostile, "")
+	}
+}
+
+// gitView shows a git directory that lies outside of every view.
+func (r *resolver) gitView(path string, write bool) {
+	root, info, err := openRoot(path)
+	if err != nil || root.Path != path {
+		return
+	}
+	if slices.ContainsFunc(r.p.Views, func(v View) bool { return v.Origin != System && inside(path, v.Path) && (v.Writable || !write) }) {
+		return
+	}
+	r.view(View{Root: root, Origin: Git, Writable: write, File: !info.IsDir()})
+}
+
+// filterConfig shows a configuration without its credentials.
+func (r *resolver) filterConfig(path string) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return
+	}
+	filtered, changed, err := gitmeta.Filtered(raw)
+	switch {
+	case err != nil:
+		r.p.Masks = append(r.p.Masks, secrets.Mask{Path: path, Why: "a git configuration that cannot be read may hold credentials"})
+	case changed:
+		r.content(path, filtered, "credentials are left out")
+	}
+}
+
+func (r *resolver) content(path string, content []byte, why string) {
+	l := Lock{Path: path, Content: content, Why: why}
+	if l.Content == nil {
+		l.Content = []byte{}
+	}
+	if info, err := os.Lstat(path); err == nil {
+		l.MTime = info.ModTime().UnixNano()
+	}
+	r.p.Locks = append(r.p.Locks, l)
+}
+
+// gitGlobal prepares the copy of the user's global configuration that git finds
+// inside.
+func (r *resolver) gitGlobal(home string) {
+	var copied []byte
+	for _, path := range []string{filepath.Join(home, ".config/git/config"), filepath.Join(home, ".gitconfig")} {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		part, err := gitmeta.GlobalCopy(raw, gitmeta.GlobalSource{Path: path, Home: home, Read: readSmall})
+		if err != nil {
+			r.note("git's global file "+quote(path)+" was left out: "+err.Error(), "")
+			continue
+		}
+		copied = append(copied, part...)
+	}
+	if slices.ContainsFunc(r.p.Masks, func(m secrets.Mask) bool { return m.Kind == secrets.MaskStub }) {
+		// A stand-in has the time and size of the tracked file that it hides,
+		// and nothing else of it: git must compare no more than that.
+		copied = append(copied, "[core]\n\tcheckStat = minimal\n\ttrustctime = false\n"...)
+	}
+	r.p.GitConfig = gitConfig
+	r.p.Files = append(r.p.Files, File{Path: gitConfig, Content: copied})
+}
+
+func readSmall(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > gitmeta.MaxConfig {
+		return nil, os.ErrInvalid
+	}
+	return os.ReadFile(path)
+}
+
+// own keeps Tether's own files out of reach, whatever roots the policy adds.
+func (r *resolver) own() {
+	for _, dir := range []string{r.host.StateDir, r.host.ConfigDir} {
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			continue
+		}
+		if slices.ContainsFunc(r.p.Views, func(v View) bool { return v.Origin != System && v.At == "" && inside(real, v.Path) }) {
+			r.p.Masks = append(r.p.Masks, secrets.Mask{Path: real, Kind: secrets.MaskDir, Why: "Tether's own files"})
+		}
+	}
+	if real, err := filepath.EvalSymlinks(r.host.Executable); err == nil && r.writable(real) {
+		r.p.Locks = append(r.p.Locks, Lock{Path: real, Why: "Tether's own program"})
+	}
+}

@@ -1,0 +1,153 @@
+package plan
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/policy"
+)
+
+// Host is what a plan needs to know of the caller and the machine, besides the
+// file system itself.
+type Host struct {
+	// UID and GID are the caller's; SudoUser names who became root by sudo.
+	UID, GID uint32
+	SudoUser string
+	// Home is the caller's home by the account database, User the name.
+	Home, User string
+	// Homes are all homes that stay closed.
+	Homes []string
+	// StateDir is Tether's own folder for this user; it holds caches,
+	// verdicts and quarantine. ConfigDir holds the user's policy.
+	StateDir, ConfigDir string
+	// Executable is this program's own file.
+	Executable string
+	// Environ is the caller's environment.
+	Environ []string
+}
+
+// Resolve pins a policy to this machine. Dir is the folder that the command
+// starts in, absolute or relative to the workspace; empty is the workspace.
+func Resolve(ctx context.Context, pol policy.Policy, host Host, dir string) (*Plan, error) {
+	r := resolver{ctx: ctx, host: host, p: &Plan{Policy: pol, StateDir: host.StateDir}}
+	if err := r.roots(dir); err != nil {
+		return nil, err
+	}
+	r.identity()
+	r.system()
+	r.tools()
+	if err := r.protected(); err != nil {
+		return nil, err
+	}
+	return r.p, nil
+}
+
+type resolver struct {
+	ctx   context.Context
+	host  Host
+	p     *Plan
+	homes []Root
+	added []Root // roots of the policy besides the workspace
+}
+
+func (r *resolver) roots(dir string) error {
+	for _, h := range r.host.Homes {
+		if root, _, err := openRoot(h); err == nil {
+			r.homes = append(r.homes, root)
+		}
+	}
+	pol := &r.p.Policy
+	ws, err := workspace(pol.Workspace, r.homes)
+	if err != nil {
+		return err
+	}
+	r.p.Workspace = ws
+	write := pol.Profile == policy.WorkspaceWrite
+	r.view(View{Root: ws, Origin: Workspace, Writable: write})
+	for _, path := range pol.Write {
+		r.add(path, write)
+	}
+	for _, path := range pol.Read {
+		r.add(path, false)
+	}
+	r.p.Dir = ws.Path
+	if dir == "" {
+		return nil
+	}
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(ws.Path, dir)
+	}
+	start, info, err := openRoot(dir)
+	if err != nil || !info.IsDir() {
+		return fault.Wrap(fault.SandboxViolation, "cannot start in "+quote(dir), err).
+			WithHint("start in a folder inside " + quote(ws.Path))
+	}
+	if !r.shown(start.Path) {
+		return fault.New(fault.SandboxViolation, "the start folder "+quote(start.Path)+" lies outside of the workspace "+quote(ws.Path)).
+			WithHint("start in a folder inside it, or add --allow-read " + quote(start.Path))
+	}
+	r.p.Dir = start.Path
+	return nil
+}
+
+// shown says whether path lies in the workspace or an added root.
+func (r *resolver) shown(path string) bool {
+	return slices.ContainsFunc(r.p.Views, func(v View) bool { return inside(path, v.Path) })
+}
+
+// add shows a root of the policy. One that does not exist is left out with a
+// note: the command still runs, with less.
+func (r *resolver) add(path string, write bool) {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		path = filepath.Join(r.host.Home, rest)
+	}
+	root, info, err := openRoot(path)
+	if err != nil {
+		r.note("the added root "+quote(path)+" was left out: "+reason(err).Error(), "")
+		return
+	}
+	if write && (inside(r.host.StateDir, root.Path) || inside(r.host.ConfigDir, root.Path)) {
+		// Locked below; a root around our own things is allowed, they are not.
+		r.note(quote(root.Path)+" holds Tether's own files; they stay closed", "")
+	}
+	r.view(View{Root: root, Origin: Added, Writable: write, File: !info.IsDir()})
+	if info.IsDir() {
+		r.added = append(r.added, root)
+	}
+}
+
+// view adds a view unless the same folder is there already, by identity; of
+// two the writable one stays.
+func (r *resolver) view(v View) {
+	for i := range r.p.Views {
+		w := &r.p.Views[i]
+		if w.Dev == v.Dev && w.Ino == v.Ino && w.Target() == v.Target() {
+			w.Writable = w.Writable || v.Writable
+			return
+		}
+	}
+	r.p.Views = append(r.p.Views, v)
+}
+
+func (r *resolver) note(what, hint string) {
+	r.p.Notes = append(r.p.Notes, Note{What: what, Hint: hint})
+}
+
+// unusedID is the first id of a range that distributions and container tools
+// leave alone: above the ranges of subuid files, below the sign bit.
+const unusedID = 0x70000000
+
+func (r *resolver) identity() {
+	id := Identity{UID: r.host.UID, GID: r.host.GID, HostUID: r.host.UID, HostGID: r.host.GID}
+	if r.host.UID == 0 && r.p.Policy.Profile != policy.FullAccess {
+		id = Identity{UID: r.p.Workspace.UID, GID: r.p.Workspace.GID, Root: true,
+			HostUID: r.p.Workspace.UID, HostGID: r.p.Workspace.GID}
+		if id.UID == 0 {
+			id.HostUID, id.HostGID, id.Idmapped = unusedID, unusedID, true
+		}
+	}
+	r.p.Identity = id
+}

@@ -1,0 +1,332 @@
+package secrets
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// scan is the state of one worker.
+type scan struct {
+	walk     *walk
+	buf      []byte
+	file     []byte
+	rel      []byte
+	dir      string
+	children []*node
+	// known are the remembered children of the directory being listed, times
+	// the file systems whose times can be relied on.
+	known map[string]*folder
+	times map[uint64]bool
+	found Found
+}
+
+// work reads directories until there are none left.
+func (s *scan) work() {
+	w, idle := s.walk, false
+	for n := w.next(idle); n != nil; n = w.next(idle) {
+		idle = true
+		s.visit(n)
+		w.add(s.children)
+		clear(s.children)
+		s.children = s.children[:0]
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.total.Dirs += s.found.Dirs
+	w.total.Files += s.found.Files
+	w.total.Entries = append(w.total.Entries, s.found.Entries...)
+	w.total.hits = append(w.total.hits, s.found.hits...)
+}
+
+// visit opens and reads one directory.
+func (s *scan) visit(n *node) {
+	w := s.walk
+	defer w.release(n.parent)
+	if s.unchanged(n) {
+		s.replay(n)
+		return
+	}
+	dir := n.parent.fd
+	if dir < 0 {
+		up, err := w.reopen(n.parent)
+		if err != nil {
+			s.refused(n, -1, err)
+			return
+		}
+		defer unix.Close(up)
+		dir = up
+	}
+	fd, err := w.open(dir, n.name)
+	if err != nil {
+		s.refused(n, dir, err)
+		return
+	}
+	s.read(n, fd)
+}
+
+// refused deals with a directory that cannot be opened. Gone is fine; running
+// out of descriptors or memory ends the walk; all else is unreadable.
+func (s *scan) refused(n *node, dir int, err error) {
+	switch err {
+	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.ESTALE:
+	case unix.EMFILE, unix.ENFILE, unix.ENOMEM:
+		s.walk.fail(fmt.Errorf("walk: open %q: %w", n.path(), err))
+	case unix.EACCES:
+		// The parent may be the one that refuses: it was listed, and cannot be
+		// searched. Then nothing in it can be judged, nor covered one by one.
+		if n.parent != nil && (dir < 0 || !searchable(dir)) {
+			n = n.parent
+		}
+		s.unreadable(n)
+	default:
+		s.unreadable(n)
+	}
+}
+
+func (s *scan) unreadable(n *node) {
+	s.found.Entries = append(s.found.Entries, Entry{Path: n.path(), Type: Directory, Marks: Unreadable})
+}
+
+// searchable says whether names below dir can be looked up.
+func searchable(dir int) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(dir, ".", &st, unix.AT_SYMLINK_NOFOLLOW) != unix.EACCES
+}
+
+// What of a bare repository has been seen in a directory.
+const (
+	sawHead = 1 << iota
+	sawObjects
+	sawRefs
+	sawAll = sawHead | sawObjects | sawRefs
+)
+
+// read lists the directory n, open as fd, and closes fd when no child waits.
+func (s *scan) read(n *node, fd int) {
+	w := s.walk
+	s.found.Dirs++
+	first := len(s.children)
+	hits := len(s.found.hits)
+	saw := 0
+	s.rel, s.dir = s.rel[:0], ""
+	s.known = s.noteListing(n, fd)
+	for {
+		got, err := unix.Getdents(fd, s.buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil && err != unix.ENOENT { // ENOENT: removed meanwhile
+			s.unreadable(n)
+			n.forget()
+		}
+		if err != nil || got == 0 {
+			break
+		}
+		saw |= s.entries(n, fd, s.buf[:got])
+	}
+	if saw == sawAll {
+		if n.at != nil {
+			n.at.bare = true
+		}
+		s.found.Entries = append(s.found.Entries, Entry{Path: n.path(), Type: Directory, Marks: Bare})
+	}
+	s.checkHits(n, hits)
+	waiting := len(s.children) - first
+	n.waiting.Store(int32(waiting))
+	if waiting == 0 || w.kept.Add(1) > keptFDs {
+		if waiting > 0 {
+			w.kept.Add(-1)
+		}
+		unix.Close(fd)
+		return
+	}
+	n.fd = fd
+}
+
+// checkHits gives up on a directory, whose hits begin at first, when names in
+// it cannot be looked up.
+func (s *scan) checkHits(n *node, first int) {
+	for _, h := range s.found.hits[first:] {
+		if h.why == whyUnsearchable {
+			s.found.hits = s.found.hits[:first]
+			s.unreadable(n)
+			n.forget()
+			return
+		}
+	}
+}
+
+// forget makes the next walk list the directory again.
+func (n *node) forget() {
+	if n.at != nil {
+		n.at.ctime = 0
+	}
+}
+
+// child queues a directory found in n.
+func (s *scan) child(n *node, name string) {
+	c := &node{parent: n, name: name, fd: -1}
+	if n.at != nil {
+		if c.at = s.known[name]; c.at == nil {
+			c.at = &folder{name: name}
+		}
+		n.at.kids = append(n.at.kids, c.at)
+	}
+	s.children = append(s.children, c)
+}
+
+// entries goes through one buffer of directory entries and returns which parts
+// of a bare repository it saw.
+func (s *scan) entries(n *node, fd int, buf []byte) (saw int) {
+	w := s.walk
+	for len(buf) >= direntHead {
+		size := int(binary.NativeEndian.Uint16(buf[16:]))
+		if size < direntHead || size > len(buf) {
+			return saw
+		}
+		ino := binary.NativeEndian.Uint64(buf)
+		kind := buf[18]
+		name := buf[direntHead:size]
+		for i, c := range name {
+			if c == 0 {
+				name = name[:i]
+				break
+			}
+		}
+		buf = buf[size:]
+		if len(name) == 0 || name[0] == '.' && (len(name) == 1 || len(name) == 2 && name[1] == '.') {
+			continue
+		}
+		t := typeOf(kind)
+		if t == Unknown {
+			var st unix.Stat_t
+			if unix.Fstatat(fd, string(name), &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT) == nil {
+				t = typeOf(byte((st.Mode & unix.S_IFMT) >> 12))
+				ino = st.Ino
+			} else if !searchable(fd) {
+				s.unreadable(n)
+				n.forget()
+				return saw
+			}
+		}
+		if t != Directory {
+			s.found.Files++
+			if n.at != nil {
+				n.at.files++
+			}
+		}
+		if a := w.aliases; a != nil {
+			switch {
+			case t == Directory:
+				s.child(n, string(name))
+			case t != Symlink && (a.every || a.inodes[ino]):
+				s.hit(n, fd, string(name), t, ino, Hidden)
+			}
+			continue
+		}
+		marks := s.marks(n, name, t)
+		switch name[0] {
+		case 'H':
+			if string(name) == "HEAD" {
+				saw |= sawHead
+			}
+		case 'o':
+			if string(name) == "objects" {
+				saw |= sawObjects
+			}
+		case 'r':
+			if string(name) == "refs" {
+				saw |= sawRefs
+			}
+		}
+		if t == Directory && marks&HiddenAny == 0 {
+			s.child(n, string(name))
+			marks &^= hiddenMarks
+		}
+		if marks == 0 {
+			continue
+		}
+		if n.at != nil {
+			n.at.entries = append(n.at.entries, Entry{Path: string(name), Type: t, Marks: marks, Ino: ino})
+		}
+		if marks&hiddenMarks != 0 {
+			s.hit(n, fd, string(name), t, ino, marks)
+		}
+		if marks&^hiddenMarks != 0 {
+			s.found.Entries = append(s.found.Entries, Entry{Path: s.path(n, string(name)), Type: t, Marks: marks, Ino: ino})
+		}
+	}
+	return saw
+}
+
+// marks asks the rules about an entry.
+func (s *scan) marks(n *node, name []byte, t Type) (m Mark) {
+	r := &s.walk.rules
+	if r.Name != nil {
+		m = r.Name(name, t)
+	}
+	if r.Path != nil {
+		if len(s.rel) == 0 && n.parent != nil {
+			s.rel = append(n.appendRel(s.rel), '/')
+		}
+		dir := len(s.rel)
+		s.rel = append(s.rel, name...)
+		m |= r.Path(s.rel, t)
+		s.rel = s.rel[:dir]
+	}
+	if t == SocketFile {
+		m |= Socket
+	}
+	if len(name) == 4 && string(name) == ".git" {
+		m |= Git
+	}
+	return m
+}
+
+// appendRel appends the path relative to the root.
+func (n *node) appendRel(b []byte) []byte {
+	if n.parent == nil {
+		return b
+	}
+	if n.parent.parent != nil {
+		b = append(n.parent.appendRel(b), '/')
+	}
+	return append(b, n.name...)
+}
+
+// hit records an entry with a hidden mark and looks at it.
+func (s *scan) hit(n *node, fd int, name string, t Type, ino uint64, marks Mark) {
+	h := hit{Entry: Entry{Type: t, Marks: marks, Ino: ino}}
+	if s.walk.inspect != nil && !s.walk.inspect(fd, name, &h, &s.file) {
+		return
+	}
+	h.Path = s.path(n, name)
+	s.found.hits = append(s.found.hits, h)
+}
+
+// path is that of name in the directory n, which is being read.
+func (s *scan) path(n *node, name string) string {
+	if s.dir == "" {
+		s.dir = n.path()
+	}
+	return join(s.dir, name)
+}
+
+// typeOf reads a d_type, which is also the top nibble of a mode.
+func typeOf(d byte) Type {
+	switch d {
+	case unix.DT_UNKNOWN:
+		return Unknown
+	case unix.DT_REG:
+		return Regular
+	case unix.DT_DIR:
+		return Directory
+	case unix.DT_LNK:
+		return Symlink
+	case unix.DT_SOCK:
+		return SocketFile
+	}
+	return Other
+}

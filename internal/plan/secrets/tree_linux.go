@@ -1,0 +1,159 @@
+package secrets
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// memory is what one walk remembers of the one before, and for the next.
+type memory struct {
+	top *folder
+	// since is the latest change time that counts as settled.
+	since int64
+	// listed counts directories that had to be listed, folders all of them.
+	listed, folders atomic.Int64
+	// key names what the marks depend on; known says that top was stored.
+	key   string
+	known bool
+}
+
+// recall loads the tree of root. It returns nil when trees are not to be
+// remembered: without a cache, or under rules that have no key.
+func (c *Cache) recall(root string, rules Rules) *memory {
+	if c == nil || rules.Key == "" {
+		return nil
+	}
+	// Another binary may know other names, so it starts anew.
+	var exe unix.Stat_t
+	if unix.Stat("/proc/self/exe", &exe) != nil {
+		return nil
+	}
+	m := &memory{
+		since: time.Now().Add(-c.settle).UnixNano(),
+		key:   fmt.Sprintf("%s %d %d %d %d", rules.Key, exe.Dev, exe.Ino, exe.Ctim.Nano(), exe.Size),
+	}
+	if b := c.load(treeName(root), treeMax); b != nil {
+		m.top = decodeTree(b, m.key, root)
+	}
+	if m.known = m.top != nil; !m.known {
+		m.top = &folder{}
+	}
+	return m
+}
+
+// remember keeps what a walk learned until Save. A few directories that had to
+// be listed are listed again next time, which costs less than storing.
+func (c *Cache) remember(root string, m *memory) {
+	all, listed := m.folders.Load(), m.listed.Load()
+	if all > treeFolders || m.known && listed <= 16+all/64 {
+		return
+	}
+	if b := encodeTree(m.key, root, m.top); len(b) <= treeMax {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.files[treeName(root)] = b
+	}
+}
+
+// unchanged says whether the directory n is as it is remembered.
+func (s *scan) unchanged(n *node) bool {
+	if n.at == nil || n.at.ctime == 0 {
+		return false
+	}
+	dir, name := s.walk.root, n.name
+	if n.parent == nil {
+		name = "."
+	} else if n.parent.fd >= 0 {
+		dir = n.parent.fd
+	} else {
+		s.rel = n.appendRel(s.rel[:0])
+		name = string(s.rel)
+	}
+	var st unix.Stat_t
+	return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT) == nil &&
+		idOf(&st) == n.at.id && st.Ctim.Nano() == n.at.ctime && st.Mode&unix.S_IFMT == unix.S_IFDIR
+}
+
+// replay does for an unchanged directory what read does by listing it. Files
+// with hidden names are looked at again: they change without their directory.
+func (s *scan) replay(n *node) {
+	f := n.at
+	s.walk.memory.folders.Add(1)
+	s.found.Dirs++
+	s.found.Files += f.files
+	s.dir = ""
+	if f.bare {
+		s.found.Entries = append(s.found.Entries, Entry{Path: n.path(), Type: Directory, Marks: Bare})
+	}
+	fd, hits := -1, len(s.found.hits)
+	for _, e := range f.entries {
+		if e.Marks&hiddenMarks != 0 {
+			if fd < 0 {
+				var err error
+				if fd, err = s.walk.reopen(n); err != nil {
+					s.refused(n, -1, err)
+					return
+				}
+				defer unix.Close(fd)
+			}
+			s.hit(n, fd, e.Path, e.Type, e.Ino, e.Marks)
+		}
+		if e.Marks&^hiddenMarks != 0 {
+			s.found.Entries = append(s.found.Entries, Entry{Path: s.path(n, e.Path), Type: e.Type, Marks: e.Marks, Ino: e.Ino})
+		}
+	}
+	s.checkHits(n, hits)
+	for _, k := range f.kids {
+		s.children = append(s.children, &node{parent: n, name: k.name, fd: -1, at: k})
+	}
+	n.waiting.Store(int32(len(f.kids)))
+}
+
+// noteListing begins to remember the directory n, open as fd and about to be
+// listed. Its state is taken first: a change during the listing shows later.
+func (s *scan) noteListing(n *node, fd int) (known map[string]*folder) {
+	f := n.at
+	if f == nil {
+		return nil
+	}
+	m := s.walk.memory
+	m.listed.Add(1)
+	if m.folders.Add(1) > treeFolders {
+		n.at = nil
+		return nil
+	}
+	known = make(map[string]*folder, len(f.kids))
+	for _, k := range f.kids {
+		known[k.name] = k
+	}
+	*f = folder{name: f.name}
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) == nil && s.keepsTime(fd, st.Dev) && st.Ctim.Nano() <= m.since {
+		f.id, f.ctime = idOf(&st), st.Ctim.Nano()
+	}
+	return known
+}
+
+// keepsTime says whether the file system of fd changes a directory's change
+// time with its entries, at once and for everybody. Only local ones that are
+// known to do so count.
+func (s *scan) keepsTime(fd int, dev uint64) bool {
+	if s.times == nil {
+		s.times = map[uint64]bool{}
+	}
+	keeps, ok := s.times[dev]
+	if !ok {
+		var st unix.Statfs_t
+		if unix.Fstatfs(fd, &st) == nil {
+			switch st.Type {
+			case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.F2FS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC:
+				keeps = true
+			}
+		}
+		s.times[dev] = keeps
+	}
+	return keeps
+}

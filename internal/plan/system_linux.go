@@ -1,0 +1,171 @@
+package plan
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tether-sandbox/tether/policy"
+)
+
+// holes are the parts of the system's folders that hold other people's or other
+// programs' private state, or their sockets. /var/tmp gets a private folder.
+var holes = [...]string{"/var/run", "/var/lock", "/var/spool", "/var/mail", "/var/backups", "/var/crash", "/var/log",
+	"/var/cache/private", "/var/lib/private", "/var/lib/systemd/coredump", "/var/lib/docker", "/var/lib/containerd",
+	"/var/lib/containers"}
+
+// Places inside that exist in no view.
+const (
+	// Private is where Tether's own files for the command lie.
+	Private   = "/run/tether"
+	gitConfig = Private + "/gitconfig"
+	cacheDir  = Private + "/cache"
+	homeDir   = Private + "/home"
+	userDir   = Private + "/user"
+)
+
+// system shows the folders of the system and makes the private ones.
+func (r *resolver) system() {
+	views, links := systemViews()
+	more, moreLinks := runViews()
+	r.link(append(links, moreLinks...)...)
+	for _, v := range append(views, more...) {
+		r.view(v)
+	}
+	for _, c := range holes {
+		r.cover(c)
+	}
+	// Homes may lie anywhere, also in a folder that is shown.
+	for _, h := range r.homes {
+		r.cover(h.Path)
+	}
+	write := r.p.Policy.Profile == policy.WorkspaceWrite
+	r.p.Scratch = append(r.p.Scratch,
+		Scratch{Path: "/tmp", Mode: 0o1777, Writable: write},
+		Scratch{Path: Private, Mode: 0o755},
+		Scratch{Path: userDir, Mode: 0o700, Writable: write, Bytes: 256 << 20})
+	r.p.User, r.p.Home = userDir, r.p.Workspace.Path
+	if r.p.Policy.Home == policy.HomePrivate {
+		r.p.Home = homeDir
+		r.p.Scratch = append(r.p.Scratch, Scratch{Path: homeDir, Mode: 0o700, Writable: write})
+	}
+	if info, err := os.Lstat("/var/tmp"); err == nil && info.IsDir() {
+		r.p.Scratch = append(r.p.Scratch, Scratch{Path: "/var/tmp", Mode: 0o1777, Writable: write})
+	}
+}
+
+// link adds links of the scaffolding; the first of a name stays.
+func (r *resolver) link(links ...Link) {
+	for _, l := range links {
+		if !slices.ContainsFunc(r.p.Links, func(m Link) bool { return m.Path == l.Path }) {
+			r.p.Links = append(r.p.Links, l)
+		}
+	}
+}
+
+// cover hides a folder of a system view, unless the policy shows it by name.
+func (r *resolver) cover(path string) {
+	info, err := os.Lstat(path)
+	if err != nil || !info.IsDir() {
+		return
+	}
+	if slices.ContainsFunc(r.p.Views, func(v View) bool { return v.Path == path && v.Origin != System }) {
+		return
+	}
+	if slices.ContainsFunc(r.p.Views, func(v View) bool { return v.Origin == System && !v.File && inside(path, v.Path) }) {
+		r.p.Covers = append(r.p.Covers, path)
+	}
+}
+
+// systemViews returns the system's folders that are shown, and the links at
+// the top such as /bin -> usr/bin.
+func systemViews() ([]View, []Link) {
+	var views []View
+	var links []Link
+	// /sys is not a root of the policy: it is the machine's own, and read-only
+	// whatever it says.
+	for _, top := range append(policy.SystemRoots(), "/sys") {
+		info, err := os.Lstat(top)
+		if err != nil {
+			continue
+		}
+		if info.Mode()&os.ModeSymlink != 0 {
+			if to, err := os.Readlink(top); err == nil {
+				links = append(links, Link{Path: top, To: to})
+			}
+			continue
+		}
+		root, info, err := openRoot(top)
+		if err != nil || !info.IsDir() || root.Path != top {
+			continue
+		}
+		// Only what everybody may enter: the caller may hold rights, as root
+		// does, that the command must not have.
+		if info.Mode().Perm()&0o005 != 0o005 && os.Geteuid() == 0 {
+			continue
+		}
+		views = append(views, View{Root: root, Origin: System})
+	}
+	return views, links
+}
+
+// runViews are the few things under /run that programs need: the file that
+// resolv.conf leads to, and NixOS's current system.
+func runViews() ([]View, []Link) {
+	var views []View
+	var links []Link
+	if root, info, err := openRoot("/etc/resolv.conf"); err == nil && info.Mode().IsRegular() &&
+		!inside(root.Path, "/etc") {
+		views = append(views, View{Root: root, Origin: System, File: true, NoExec: true})
+		links = append(links, linksBetween("/etc/resolv.conf", root.Path)...)
+	}
+	if to, err := os.Readlink("/run/current-system"); err == nil && strings.HasPrefix(to, "/nix/") {
+		links = append(links, Link{Path: "/run/current-system", To: to})
+	}
+	return views, links
+}
+
+// linksBetween returns the links outside of /etc that lie on the way from path
+// to its target, so that the way exists inside as well.
+func linksBetween(path, target string) []Link {
+	var links []Link
+	for range 8 {
+		to, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = filepath.Clean(to)
+		if next, err := os.Readlink(path); err == nil && path != target && !inside(path, "/etc") {
+			links = append(links, Link{Path: path, To: next})
+		}
+	}
+	return links
+}
+
+// ShowCache shows a folder of Tether's own state as the private cache.
+func (p *Plan) ShowCache(dir string) error {
+	root, _, err := openRoot(dir)
+	if err != nil {
+		return err
+	}
+	p.Views = append(p.Views, View{Root: root, At: cacheDir, Origin: Cache, Writable: true})
+	p.Cache, p.CacheDir = cacheDir, root.Path
+	return nil
+}
+
+// ShowFile shows a single file or folder read-only, if it exists and is not
+// shown already.
+func (p *Plan) ShowFile(path string) {
+	root, info, err := openRoot(path)
+	if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
+		return
+	}
+	if slices.ContainsFunc(p.Views, func(v View) bool { return v.At == "" && inside(root.Path, v.Path) }) {
+		return
+	}
+	p.Views = append(p.Views, View{Root: root, Origin: Added, File: !info.IsDir(), NoExec: true})
+}

@@ -1,0 +1,100 @@
+package toolchain
+
+import (
+	"errors"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+const passwd = `root:x:0:0:root:/root:/bin/bash
+daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin
+postgres:x:101:104::/var/lib/postgresql:/bin/bash
+edge:x:999:999::/home/edge:/bin/sh
+nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin
+alice:x:1000:1000:Alice,,,:/home/alice:/bin/bash
+bob:x:1001:1001::/data/people/bob/:/usr/sbin/nologin
+twin:x:1002:1002::/data/people/bob:/bin/sh
+build:x:30001:30000::/var/empty:/sbin/nologin
+svc:x:2000:2000::/opt:/bin/false
+app:x:2001:2001::/usr/lib/app:/bin/false
+runner:x:2002:2002::/opt/runner:/bin/bash
+rel:x:2003:2003::home/rel:/bin/bash
+short:x:2004:2004::/home/short
+# old:x:2005:2005::/home/old:/bin/sh
++nis:x:2006:2006::/home/nis:/bin/sh
+bad:x:-1:0::/home/bad:/bin/sh
+huge:x:99999999999:0::/home/huge:/bin/sh
+many:x:2007:2007::/home/many:/bin/sh:more:fields
+`
+
+func TestHomes(t *testing.T) {
+	all := []string{"/data/people/bob", "/home/alice", "/home/many", "/home/short", "/opt/runner"}
+	for _, c := range []struct {
+		uid  int
+		sudo string
+		want []string
+	}{
+		{1000, "", all},
+		{0, "", append([]string{"/root"}, all...)},
+		{101, "", append([]string{"/var/lib/postgresql"}, all...)},
+		{1, "", all}, // /usr/sbin is no home
+		{5000, "root", append([]string{"/root"}, all...)},
+		{5000, "ghost", all},
+		{-1, "", all},
+	} {
+		got, err := Homes(strings.NewReader(passwd), c.uid, c.sudo)
+		want := slices.Sorted(slices.Values(c.want))
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%d, %q: got %q, %v, want %q", c.uid, c.sudo, got, err, want)
+		}
+	}
+}
+
+func TestHomesReadsOnAndReportsErrors(t *testing.T) {
+	// A line without end must not hide those after it.
+	long := "x:x:1000:1000:" + strings.Repeat("g", 3*maxLine) + ":/home/x:/bin/sh\nlast:x:1001:1001::/home/last:/bin/sh"
+	if got, err := Homes(strings.NewReader(long), 0, ""); err != nil || !slices.Equal(got, []string{"/home/last"}) {
+		t.Errorf("got %q, %v", got, err)
+	}
+	broken := errors.New("broken")
+	if got, err := Homes(io.MultiReader(strings.NewReader(passwd), iotest.ErrReader(broken)), 0, ""); !errors.Is(err, broken) || got != nil {
+		t.Errorf("got %q, %v, want the error and no list", got, err)
+	}
+	if got, err := Homes(iotest.OneByteReader(strings.NewReader(passwd)), 1000, ""); err != nil || len(got) != 5 {
+		t.Errorf("byte by byte: got %q, %v", got, err)
+	}
+}
+
+func FuzzHomes(f *testing.F) {
+	f.Add(passwd, 1000, "alice")
+	f.Add("a:b:c", 0, "")
+	f.Add("x:x:1000:1000::/:/bin/sh\r\n", 0, "x")
+	f.Fuzz(func(t *testing.T, text string, uid int, sudo string) {
+		got, err := Homes(strings.NewReader(text), uid, sudo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, h := range got {
+			if !strings.HasPrefix(h, "/") || path.Clean(h) != h || h == "/" || ofSystem(h) || strings.ContainsAny(h, "\x00\n") {
+				t.Errorf("%q is no home", h)
+			}
+			if i > 0 && got[i-1] >= h {
+				t.Errorf("%q after %q", h, got[i-1])
+			}
+		}
+		// More accounts never close fewer homes.
+		more, err := Homes(strings.NewReader(text+"\nz:x:1000:1000::/home/z:/bin/sh\n"), uid, sudo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range got {
+			if !slices.Contains(more, h) && strings.HasSuffix(text, "\n") {
+				t.Errorf("%q went away", h)
+			}
+		}
+	})
+}

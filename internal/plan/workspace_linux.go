@@ -1,0 +1,89 @@
+package plan
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/tether-sandbox/tether/fault"
+)
+
+// neverWorkspace are folders that hold so much that a sandbox around them
+// would protect nothing, or that cannot be written sensibly at all.
+var neverWorkspace = [...]string{"/", "/home", "/root", "/usr", "/bin", "/sbin", "/lib", "/etc", "/opt", "/var", "/tmp",
+	"/var/tmp", "/run", "/run/user", "/boot", "/mnt", "/media", "/srv", "/nix", "/gnu", "/data"}
+
+// openRoot canonicalises a folder the way the kernel would and returns its
+// identity.
+func openRoot(path string) (Root, fs.FileInfo, error) {
+	canonical, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return Root{}, nil, err
+	}
+	if canonical, err = filepath.Abs(canonical); err != nil {
+		return Root{}, nil, err
+	}
+	info, err := os.Lstat(canonical)
+	if err != nil {
+		return Root{}, nil, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return Root{}, nil, errors.ErrUnsupported
+	}
+	return Root{Path: canonical, Dev: st.Dev, Ino: st.Ino, UID: st.Uid, GID: st.Gid}, info, nil
+}
+
+// workspace pins the workspace, or says why it cannot be one.
+func workspace(path string, homes []Root) (Root, error) {
+	bad := func(what string, err error) error {
+		return fault.Wrap(fault.SandboxBadWorkspace, what, err).WithHint("tether run -C DIR -- CMD, with DIR a project's own folder")
+	}
+	if path == "" || !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
+		return Root{}, bad("the workspace is not an absolute path: "+quote(path), nil)
+	}
+	root, info, err := openRoot(path)
+	if err != nil {
+		return Root{}, bad("cannot open "+quote(path), reason(err))
+	}
+	if !info.IsDir() {
+		return Root{}, bad(quote(path)+" is not a folder", nil)
+	}
+	if slices.Contains(neverWorkspace[:], root.Path) {
+		return Root{}, bad(quote(root.Path)+" is too wide to be a workspace", nil)
+	}
+	for _, top := range [...]string{"/proc", "/sys", "/dev"} {
+		if inside(root.Path, top) {
+			return Root{}, bad(quote(root.Path)+" is not a place for a workspace", nil)
+		}
+	}
+	for _, h := range homes {
+		if h.Path == root.Path || h.Dev == root.Dev && h.Ino == root.Ino {
+			return Root{}, bad(quote(root.Path)+" is a home folder", nil)
+		}
+		if inside(h.Path, root.Path) {
+			return Root{}, bad(quote(root.Path)+" holds a home folder", nil)
+		}
+	}
+	return root, nil
+}
+
+// inside says whether path is dir or lies below it. Both are canonical.
+func inside(path, dir string) bool {
+	if dir == "/" {
+		return true
+	}
+	return path == dir || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
+}
+
+// reason strips the operation and path that the message names already.
+func reason(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}

@@ -1,0 +1,75 @@
+// Package local is this machine as a world.
+package local
+
+import (
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/internal/plan/toolchain"
+)
+
+// caller gathers what a plan needs to know of the caller. The home comes from
+// the account database and never from $HOME, which says what it likes.
+func caller(environ []string) (plan.Host, error) {
+	uid, gid := os.Geteuid(), os.Getegid()
+	h := plan.Host{UID: uint32(uid), GID: uint32(gid), Environ: environ}
+	if uid == 0 {
+		h.SudoUser = lookup(environ, "SUDO_USER")
+	}
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		h.Home, h.User = u.HomeDir, u.Username
+	}
+	passwd, err := os.Open("/etc/passwd")
+	if err != nil {
+		return h, fault.Wrap(fault.SandboxUnavailable, "cannot read the account database, so homes cannot be hidden", err)
+	}
+	defer passwd.Close()
+	homes, err := toolchain.Homes(passwd, uid, h.SudoUser)
+	if err != nil {
+		return h, fault.Wrap(fault.SandboxUnavailable, "cannot read the account database, so homes cannot be hidden", err)
+	}
+	h.Homes = homes
+	if h.Home != "" {
+		h.Homes = append(h.Homes, h.Home)
+	}
+	if exe, err := os.Executable(); err == nil {
+		h.Executable = exe
+	}
+	h.StateDir, h.ConfigDir = Folders(h.Home, environ)
+	return h, nil
+}
+
+// Folders returns Tether's own folders for a user: state and configuration.
+// The XDG variables are honoured where they are absolute, as their
+// specification asks.
+func Folders(home string, environ []string) (state, config string) {
+	state, config = filepath.Join(home, ".local/state"), filepath.Join(home, ".config")
+	if v := lookup(environ, "XDG_STATE_HOME"); filepath.IsAbs(v) {
+		state = v
+	}
+	if v := lookup(environ, "XDG_CONFIG_HOME"); filepath.IsAbs(v) {
+		config = v
+	}
+	return filepath.Join(state, "tether"), filepath.Join(config, "tether")
+}
+
+func lookup(environ []string, name string) string {
+	for _, kv := range environ {
+		if len(kv) > len(name) && kv[len(name)] == '=' && kv[:len(name)] == name {
+			return kv[len(name)+1:]
+		}
+	}
+	return ""
+}
+
+func accountName(uid uint32) string {
+	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	if err != nil {
+		return ""
+	}
+	return u.Username
+}

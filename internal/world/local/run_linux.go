@@ -1,0 +1,241 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/enforce/bwrap"
+	"github.com/tether-sandbox/tether/internal/enforce/landlock"
+	"github.com/tether-sandbox/tether/internal/enforce/native"
+	"github.com/tether-sandbox/tether/internal/enforce/seccomp"
+	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/internal/world"
+	"github.com/tether-sandbox/tether/internal/world/local/stream"
+	"github.com/tether-sandbox/tether/policy"
+)
+
+// scopesABI is the first Landlock version that has scopes.
+const scopesABI = 6
+
+// grace is how long a command has between SIGTERM and SIGKILL.
+const grace = 2 * time.Second
+
+// Run runs a command in a plan of this world.
+func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outcome, error) {
+	abi := World{}.Machine().LandlockABI
+	begin := time.Now()
+	raw := make(chan os.Signal, 8)
+	set, err := stream.Open(stream.Options{Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Owner: owner(p.Identity),
+		OnSignal: func(s os.Signal) {
+			select {
+			case raw <- s:
+			default: // eight are waiting: the command does not listen
+			}
+		}})
+	if err != nil {
+		return world.Outcome{}, err
+	}
+	defer set.Close()
+	if set.Terminal() {
+		c.Signals = raw
+	}
+	before, err := takeSnapshot(p, c.Provider)
+	if err != nil {
+		return world.Outcome{}, err
+	}
+	job := enforce.Job{Stdio: set.Child()}
+	if job.Order, err = order(p, c, abi, set.Terminal()); err != nil {
+		return world.Outcome{}, err
+	}
+	out, proc, err := startFirst(p, c, abi, job)
+	if err != nil {
+		return out, err
+	}
+	set.Start()
+	ended, err := watch(ctx, proc, c, &out)
+	if serr := set.Settled(ctx); err == nil && serr != nil && !errors.Is(serr, context.Canceled) {
+		out.Notes = append(out.Notes, "output: "+serr.Error())
+	}
+	out.Duration = time.Since(begin)
+	findings, ferr := before.settle(p)
+	out.Findings = findings
+	if err = errors.Join(err, ferr, ctx.Err()); err != nil {
+		return out, err
+	}
+	ws := syscall.WaitStatus(ended.Status)
+	out.NotExecuted = ended.NoExec
+	if ws.Signaled() {
+		out.Signal = int(ws.Signal())
+		if out.Ended != 0 && ws.Signal() == syscall.SIGKILL {
+			out.Signal = int(out.Ended) // ours was only the last word
+		}
+	}
+	out.Exit = ws.ExitStatus()
+	return out, nil
+}
+
+// order is what the inner stage is told, whatever the provider.
+func order(p *plan.Plan, c world.Command, abi int, terminal bool) (enforce.Order, error) {
+	o := enforce.Order{Argv: c.Args, Env: p.Env, Dir: p.Dir, Terminal: terminal}
+	if c.Provider == enforce.Unconfined || c.Provider == enforce.Guard {
+		o.Bare = true
+		return o, nil
+	}
+	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH})
+	if err != nil {
+		return o, err
+	}
+	o.Filter = filter
+	o.Steps = enforce.Compile(p)
+	o.ScopeAbstract, o.ScopeSignal = abi >= scopesABI, abi >= scopesABI
+	o.Processes, o.FileBytes = p.Policy.Limits.Processes, p.Policy.Limits.FileBytes
+	return o, nil
+}
+
+// startFirst starts the job with the first provider that can hold the plan at
+// the grades that the policy requires. One that cannot be built gives way to
+// the next of the same grade; none ever gives way to less.
+func startFirst(p *plan.Plan, c world.Command, abi int, job enforce.Job) (world.Outcome, enforce.Process, error) {
+	kinds := []enforce.Kind{c.Provider}
+	if c.Provider == enforce.Auto || c.Provider == "" {
+		kinds = []enforce.Kind{enforce.Native, enforce.Bwrap}
+	}
+	var out world.Outcome
+	var first error
+	for _, kind := range kinds {
+		grades := enforce.Grades(kind, p, enforce.Machine{LandlockABI: abi})
+		err := enforce.Meets(p.Policy, kind, grades)
+		if kind == enforce.Unconfined {
+			err = nil // asked for in so many words
+		}
+		var proc enforce.Process
+		if err == nil {
+			proc, err = start(kind, p, job)
+		}
+		if err == nil {
+			out.Provider, out.Grades = kind, grades
+			return out, proc, nil
+		}
+		if first == nil {
+			first = err
+		}
+		out.Tried = append(out.Tried, string(kind)+": "+err.Error())
+	}
+	return out, nil, first
+}
+
+// start starts a job with one provider. It returns once the command runs, or
+// the program could not be executed: until then another provider may be tried.
+func start(kind enforce.Kind, p *plan.Plan, job enforce.Job) (enforce.Process, error) {
+	network := p.Policy.Network.Mode == policy.Open
+	var proc enforce.Process
+	var err error
+	switch kind {
+	case enforce.Native:
+		proc, err = native.Start(p.Identity, network, job)
+	case enforce.Bwrap:
+		proc, err = bwrap.Start(p.Identity, network, filepath.Join(p.StateDir, "stubs"), job)
+	case enforce.Unconfined, enforce.Guard:
+		proc, err = startBare(job)
+	default:
+		return nil, fault.New(fault.SandboxUnavailable, "there is no provider "+string(kind)+" here")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := proc.Ready(); err != nil {
+		return nil, err
+	}
+	return proc, nil
+}
+
+// watch sees a command through to its end: its limit, its signals, the
+// caller's patience.
+func watch(ctx context.Context, proc enforce.Process, c world.Command, out *world.Outcome) (enforce.Ended, error) {
+	type end struct {
+		enforce.Ended
+		err error
+	}
+	done := make(chan end, 1)
+	go func() {
+		e, err := proc.Wait()
+		done <- end{e, err}
+	}()
+	var limit, last <-chan time.Time
+	if c.Time > 0 {
+		t := time.NewTimer(c.Time)
+		defer t.Stop()
+		limit = t.C
+	}
+	stop := ctx.Done()
+	interrupts := 0
+	for {
+		select {
+		case e := <-done:
+			return e.Ended, e.err
+		case <-limit:
+			out.TimedOut = true
+			proc.Signal(int(syscall.SIGTERM), true)
+			wait := c.Grace
+			if wait == 0 {
+				wait = grace
+			}
+			t := time.NewTimer(wait)
+			defer t.Stop()
+			last = t.C
+		case <-last:
+			proc.Kill()
+		case <-stop:
+			proc.Kill()
+			stop = nil
+		case s := <-c.Signals:
+			sig, ok := s.(syscall.Signal)
+			if !ok {
+				continue
+			}
+			if interrupts++; interrupts > 1 {
+				out.Ended = sig
+				proc.Kill()
+				continue
+			}
+			proc.Signal(int(sig), false)
+			if sig == syscall.SIGTERM || sig == syscall.SIGHUP {
+				// Whoever sent it wants us gone, whatever the command thinks.
+				out.Ended = sig
+				last = time.After(grace)
+			}
+		}
+	}
+}
+
+func owner(id plan.Identity) *stream.Owner {
+	if !id.Root {
+		return nil
+	}
+	return &stream.Owner{UID: int(id.HostUID), GID: int(id.HostGID)}
+}
+
+// World is this machine.
+type World struct{}
+
+// ID names this machine.
+func (World) ID() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "local"
+	}
+	return "local:" + name
+}
+
+// Machine is what grades depend on besides a plan.
+func (World) Machine() enforce.Machine {
+	abi, _ := landlock.ABI() // none is zero, and told by the grades
+	return enforce.Machine{LandlockABI: abi}
+}

@@ -1,0 +1,79 @@
+// Package world says what a place is where commands run and files live.
+package world
+
+import (
+	"context"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/internal/plan/gitmeta"
+	"github.com/tether-sandbox/tether/policy"
+)
+
+// World is a place where commands run and files live. Paths belong to it and
+// are resolved by it.
+type World interface {
+	// ID names the world. Capabilities of one session come from one world.
+	ID() string
+	// Machine is what grades depend on besides a plan.
+	Machine() enforce.Machine
+	// Plan pins a policy to this world.
+	Plan(ctx context.Context, pol policy.Policy, o Options) (*plan.Plan, error)
+	// Run runs a command in a planned world. A command that fails is an
+	// Outcome, not an error; an error means that nothing of it ran, or that
+	// how it ended is not known.
+	Run(ctx context.Context, p *plan.Plan, c Command) (Outcome, error)
+}
+
+// Options are what a plan needs besides the policy.
+type Options struct {
+	// Dir is the folder that the command starts in; empty is the workspace.
+	Dir string
+	// Environ is the caller's environment.
+	Environ []string
+	// Provider is the provider that is asked for.
+	Provider enforce.Kind
+}
+
+// Command is one command to run.
+type Command struct {
+	Args     []string
+	Provider enforce.Kind
+	// Stdin is what the command reads; nil is an empty input. A file is carried
+	// through a pipe, a terminal through one of ours: the command never gets
+	// the caller's own.
+	Stdin io.Reader
+	// Stdout and Stderr get the output as it comes.
+	Stdout, Stderr io.Writer
+	// Time ends the command; zero does not.
+	Time time.Duration
+	// Grace is how long the command has between SIGTERM and SIGKILL; zero is
+	// the built-in 2 s.
+	Grace time.Duration
+	// Signals are forwarded to the command.
+	Signals <-chan os.Signal
+}
+
+// Outcome says how a command ended.
+type Outcome struct {
+	Provider enforce.Kind
+	// Tried says which providers failed before, and why.
+	Tried  []string
+	Grades []enforce.Graded
+	// Exit is the command's own status, or 128+n for signal n.
+	Exit   int
+	Signal int
+	// Ended is the caller's signal for which we ended the command ourselves.
+	Ended syscall.Signal
+	// NotExecuted is the errno for which the program could not be executed.
+	NotExecuted int
+	TimedOut    bool
+	Duration    time.Duration
+	// Notes are things that went differently than usual.
+	Notes    []string
+	Findings []gitmeta.Finding
+}

@@ -1,0 +1,145 @@
+package tether
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/guard"
+	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/internal/world"
+	"github.com/tether-sandbox/tether/policy"
+)
+
+// Outcome says whose status a result carries.
+type Outcome string
+
+// The outcomes.
+const (
+	// Exited: the command ended by itself; Exit is its own status.
+	Exited Outcome = "exited"
+	// Signaled: a signal ended it; Exit is 128 and the signal's number.
+	Signaled Outcome = "signaled"
+	// TimedOut: the time limit ended it; Exit is 124.
+	TimedOut Outcome = "timed-out"
+	// NotFound and NotExecutable: the program itself could not be executed;
+	// Exit is 127 or 126, as of a shell.
+	NotFound      Outcome = "not-found"
+	NotExecutable Outcome = "not-executable"
+)
+
+// Result is how a command ended.
+type Result struct {
+	Outcome   Outcome       `json:"outcome"`
+	Exit      int           `json:"exit"`
+	Signal    string        `json:"signal,omitempty"`
+	TimedOut  bool          `json:"timed_out"`
+	Truncated bool          `json:"truncated"`
+	Duration  time.Duration `json:"-"`
+	Report    Report        `json:"report"`
+	Denials   []Denial      `json:"denials"`
+	Findings  []Finding     `json:"findings"`
+	Stdout    string        `json:"stdout"`
+	Stderr    string        `json:"stderr"`
+}
+
+// Report says how strong each guarantee was.
+type Report struct {
+	Provider string `json:"provider"`
+	// Overall is the lowest grade among the required guarantees.
+	Overall policy.Grade `json:"overall"`
+	Grades  []Grade      `json:"grades"`
+	// Hidden counts the files and folders that were hidden.
+	Hidden int `json:"hidden"`
+	// Tried says which providers were tried before, and why they failed.
+	Tried []string `json:"tried,omitempty"`
+	// Widened names what widened the policy from the environment.
+	Widened []string `json:"widened,omitempty"`
+	// Notes are things worth knowing, with what to do about each.
+	Notes []Note `json:"notes,omitempty"`
+}
+
+// Grade says how far one guarantee held, by what means, and why not further.
+type Grade struct {
+	Guarantee policy.Guarantee `json:"guarantee"`
+	Grade     policy.Grade     `json:"grade"`
+	Required  policy.Grade     `json:"required"`
+	Means     string           `json:"means"`
+	Reason    string           `json:"reason,omitempty"`
+}
+
+// Note is one thing worth knowing.
+type Note struct {
+	What string `json:"what"`
+	Hint string `json:"hint,omitempty"`
+}
+
+// Denial is one thing that was refused, with the one thing that allows it.
+type Denial struct {
+	What   string     `json:"what"`
+	Rule   string     `json:"rule"`
+	Code   fault.Code `json:"code"`
+	Remedy string     `json:"remedy,omitempty"`
+}
+
+// Finding is one thing that the command left and that would run later on the
+// host, and what was done about it.
+type Finding struct {
+	Path        string `json:"path"`
+	What        string `json:"what"`
+	Action      string `json:"action"`
+	Quarantined string `json:"quarantined,omitempty"`
+}
+
+func result(pol policy.Policy, p *plan.Plan, out world.Outcome, look guard.Verdict) Result {
+	r := Result{Outcome: Exited, Exit: out.Exit, TimedOut: out.TimedOut, Duration: out.Duration,
+		Denials: []Denial{}, Findings: []Finding{}, Report: report(pol, p, out.Provider, out.Grades)}
+	r.Report.Tried = out.Tried
+	for _, n := range look.Notes {
+		r.Report.Notes = append(r.Report.Notes, Note{What: "guard: " + n.Kind.String() + ": " + n.What})
+	}
+	for _, n := range out.Notes {
+		r.Report.Notes = append(r.Report.Notes, Note{What: n})
+	}
+	for _, f := range out.Findings {
+		r.Findings = append(r.Findings, Finding{Path: f.Path, What: f.What, Action: f.Action, Quarantined: f.QuarantinedTo})
+	}
+	switch {
+	case out.TimedOut:
+		r.Outcome, r.Exit = TimedOut, 124
+	case out.NotExecuted == int(syscall.ENOENT) || out.NotExecuted == int(syscall.ENOTDIR):
+		r.Outcome, r.Exit = NotFound, 127
+	case out.NotExecuted != 0:
+		r.Outcome, r.Exit = NotExecutable, 126
+	case out.Signal != 0:
+		r.Outcome, r.Exit = Signaled, 128+out.Signal
+		r.Signal = signalName(syscall.Signal(out.Signal))
+	}
+	return r
+}
+
+func report(pol policy.Policy, p *plan.Plan, kind enforce.Kind, grades []enforce.Graded) Report {
+	r := Report{Provider: string(kind), Overall: enforce.Overall(pol, grades), Hidden: len(p.Masks), Widened: p.Widened}
+	for _, g := range grades {
+		r.Grades = append(r.Grades, Grade{Guarantee: g.Guarantee, Grade: g.Grade, Required: pol.Required(g.Guarantee),
+			Means: g.Means, Reason: g.Reason})
+	}
+	for _, n := range p.Notes {
+		r.Notes = append(r.Notes, Note(n))
+	}
+	return r
+}
+
+// signalName returns the name of a signal as kill(1) spells it.
+func signalName(s syscall.Signal) string {
+	names := map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT",
+		syscall.SIGILL: "ILL", syscall.SIGTRAP: "TRAP", syscall.SIGABRT: "ABRT", syscall.SIGFPE: "FPE",
+		syscall.SIGKILL: "KILL", syscall.SIGSEGV: "SEGV", syscall.SIGPIPE: "PIPE", syscall.SIGALRM: "ALRM",
+		syscall.SIGTERM: "TERM", syscall.SIGBUS: "BUS"}
+	if n, ok := names[s]; ok {
+		return n
+	}
+	return fmt.Sprintf("%d", int(s))
+}
