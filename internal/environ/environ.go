@@ -121,7 +121,14 @@ func Build(in Input) (Result, error) {
 		return Result{}, err
 	}
 	var res Result
-	host := read(in.Host, &res)
+	host, bad := read(in.Host)
+	for name, why := range bad {
+		if r, _ := lookup(name); r == drop && !in.Policy.NoScrub && !slices.Contains(in.Policy.Pass, name) {
+			res.Dropped = append(res.Dropped, name)
+		} else {
+			res.Refused = append(res.Refused, Refusal{name, why})
+		}
+	}
 	env := make(map[string]string, 96)
 	if in.Policy.NoScrub {
 		maps.Copy(env, host)
@@ -158,36 +165,36 @@ func Build(in Input) (Result, error) {
 	return res, nil
 }
 
-// read turns os.Environ form into a map. What is not NAME=VALUE is left out
-// without a word: its text may be the value of something.
-func read(list []string, res *Result) map[string]string {
-	m := make(map[string]string, len(list))
-	var bad map[string]string
+// read turns os.Environ form into a map, and says which names cannot be
+// passed whatever the policy is. What is not NAME=VALUE is left out without a
+// word: its text may be the value of something.
+func read(list []string) (m, bad map[string]string) {
+	m = make(map[string]string, len(list))
 	for _, kv := range list {
 		name, value, ok := strings.Cut(kv, "=")
 		if !ok || !validName(name) {
 			continue
 		}
-		why := ""
+		why := badValue(name, value)
 		if have, twice := m[name]; twice && have != value {
-			why = "it is there twice with different values"
-		} else if w := badValue(name, value); w != "" {
-			why = w
+			why = ambiguous
 		}
 		m[name] = value
-		if why != "" {
-			if bad == nil {
-				bad = map[string]string{}
-			}
-			bad[name] = max(bad[name], why) // one reason, whatever the order
+		if why == "" || bad[name] == ambiguous {
+			continue
 		}
+		if bad == nil {
+			bad = map[string]string{}
+		}
+		bad[name] = why
 	}
-	for name, why := range bad {
+	for name := range bad {
 		delete(m, name)
-		res.Refused = append(res.Refused, Refusal{name, why})
 	}
-	return m
+	return m, bad
 }
+
+const ambiguous = "it is there twice with different values"
 
 // fromHost passes what the table passes.
 func (in *Input) fromHost(host, env map[string]string, res *Result) {
@@ -214,8 +221,8 @@ func (in *Input) fromHost(host, env map[string]string, res *Result) {
 	for name, value := range host {
 		one(name, value, true)
 	}
-	var none Result
-	for name, value := range read(in.Defaults, &none) {
+	defaults, _ := read(in.Defaults)
+	for name, value := range defaults {
 		if _, have := host[name]; !have {
 			one(name, value, false)
 		}
@@ -229,6 +236,9 @@ func (in *Input) fromPolicy(host, env map[string]string, res *Result) {
 			continue
 		}
 		value, ok := host[name]
+		if !ok && slices.ContainsFunc(res.Refused, func(r Refusal) bool { return r.Name == name }) {
+			continue
+		}
 		if !ok {
 			res.Absent = append(res.Absent, name)
 			continue

@@ -59,11 +59,12 @@ func (l *look) inspectAllowed(name string, args []token) {
 	}
 	flags := strings.Fields(refuse)
 	operands, ended := 0, false
-	for _, t := range args {
+	for i := 0; i < len(args); i++ {
+		t := args[i]
 		switch {
 		case !ended && t.text == "--" && t.exact():
 			ended = true
-		case !ended && (t.option || t.shift && !t.glob()) && (len(flags) > 0 || most != 0):
+		case !ended && (t.hidesOption() || t.shift && !t.glob()) && (len(flags) > 0 || most != 0):
 			l.notInspection("a word of " + name + " may become an option that writes")
 			return
 		case !ended && len(t.text) > 1 && (t.text[0] == '-' || t.text[0] == '+' && (name == "less" || name == "more")):
@@ -76,6 +77,11 @@ func (l *look) inspectAllowed(name string, args []token) {
 					l.notInspection(name + " " + f + " does more than look")
 					return
 				}
+			}
+			// -l 16: the number is no file.
+			if most != 0 && len(t.text) == 2 && strings.IndexByte("lscgofw", t.text[1]) >= 0 && i+1 < len(args) &&
+				span(args[i+1].text, "0123456789", len(args[i+1].text)) == len(args[i+1].text) {
+				i++
 			}
 		default:
 			operands++
@@ -104,7 +110,7 @@ func (l *look) inspectGit(sub string, args []token) {
 				return
 			}
 		}
-		if t.option || t.shift && !t.glob() {
+		if t.hidesOption() || t.shift && !t.glob() {
 			l.notInspection("a word of git may become an option that writes")
 			return
 		}

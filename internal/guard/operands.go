@@ -193,14 +193,13 @@ func (l *look) byShape(s shape, args []token, in dirs) {
 }
 
 // optionAfter says that a word after a pattern may turn out to be an option
-// such as -e or -f, which makes the pattern a file. A glob does not count:
-// whoever can make a file of such a name can make a script just as well.
+// such as -e or -f, which makes the pattern a file.
 func optionAfter(args []token) bool {
 	for _, t := range args {
 		if t.text == "--" && t.exact() {
 			return false
 		}
-		if t.option && !t.glob() {
+		if t.hidesOption() {
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ import "strings"
 // operations. Everything else that runs code from the command line is not
 // told from here.
 func (l *look) perl(name string, args []token, in dirs) {
+	l.notInspection(show(name) + " is not on the inspection list")
 	code := ""
 	seen := false
 	i := 0

@@ -305,7 +305,12 @@ func (l *look) funcDecl(c *syntax.FuncDecl, in dirs) {
 		l.bodies = map[string][]body{}
 	}
 	l.bodies[name] = append(l.bodies[name], body{c.Body, in})
-	l.settle(name + "()")
+	// The parser takes f() { ...; } | x for a function with a pipe in its
+	// body; to a shell it is a pipe with a definition in it, gone afterwards.
+	switch c.Body.Cmd.(type) {
+	case *syntax.Block, *syntax.Subshell:
+		l.settle(name + "()")
+	}
 }
 
 // body is a function's body and the folders it has been looked at from.

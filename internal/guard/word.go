@@ -61,6 +61,11 @@ func (t token) globAt(i int) bool {
 	return false
 }
 
+// hidesOption says that the token may be an option for another reason than
+// that it is a glob: whoever can make a file of such a name can make a script
+// just as well.
+func (t token) hidesOption() bool { return t.option && !(t.known() && t.glob()) }
+
 // from cuts the first n bytes off.
 func (t token) from(n int) token {
 	t.text, t.kind = t.text[n:], t.kind[n:]

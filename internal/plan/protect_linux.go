@@ -23,7 +23,10 @@ func (r *resolver) protected() error {
 	for _, a := range r.added {
 		roots = append(roots, secrets.Root{Path: a.Path})
 	}
-	cache := secrets.OpenCache(filepath.Join(r.host.StateDir, "verdicts"))
+	verdicts := filepath.Join(r.host.StateDir, "verdicts")
+	// Without the folder nothing is remembered, and all is found again.
+	_ = os.MkdirAll(verdicts, 0o700)
+	cache := secrets.OpenCache(verdicts)
 	found, err := secrets.Find(r.ctx, roots, rules, cache)
 	if err != nil {
 		return err

@@ -257,6 +257,26 @@ func TestEntryOutsideTheWorkspaceIsAnError(t *testing.T) {
 	}
 }
 
+func TestHostEntries(t *testing.T) {
+	w := newWorld(t)
+	w.sh(`mkdir -p $TOP/home/.config/git; cd $TOP/home; printf '[core]\nhooksPath = a\n[include]\npath = loop\n' >.config/git/config
+		printf '[include]\npath = loop\n' >.config/git/loop; printf '[core]\nhooksPath = .myhooks\n[filter "f"]clean=x\n' >.gitconfig`)
+	w.sh(repoSetup)
+	s := w.search()
+	s.Host = HostEntries(w.top + "/home")
+	repos, err := Discover(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := only(t, repos)
+	if r.HooksDir != filepath.Join(w.ws, ".myhooks") || !slices.Contains(r.HookDirs, filepath.Join(w.ws, "a")) {
+		t.Errorf("got %q and %q, want the last value in force and the other watched", r.HooksDir, r.HookDirs)
+	}
+	if !slices.Contains(r.Drivers, "filter=f") {
+		t.Errorf("drivers: got %q", r.Drivers)
+	}
+}
+
 // Thousands of repositories stay linear.
 func TestScale(t *testing.T) {
 	cost := func(n int) time.Duration {
@@ -300,7 +320,7 @@ func TestScale(t *testing.T) {
 	// show in every one.
 	var small, big time.Duration
 	for range 3 {
-		if small, big = cost(60), cost(480); big < 8*3*small {
+		if small, big = cost(40), cost(320); big < 8*3*small {
 			return
 		}
 	}

@@ -45,6 +45,7 @@ func Settle(before Snapshot, after []Repo, quarantine string) ([]Finding, error)
 		return nil, fault.Wrap(fault.Internal, "cannot look for new git configuration", err)
 	}
 	defer s.close()
+	s.after = true
 	for path, item := range before.Items {
 		if item.Role == RoleProgram {
 			s.one(path, Item{Role: RoleProgram, Key: item.Key})
@@ -67,6 +68,8 @@ type record struct {
 	File   string `json:"file"`
 }
 
+const stillThere = "; it could not be moved and is still there"
+
 func (s *survey) carryOut(todo []action, quarantine string) ([]Finding, error) {
 	var q *ward
 	findings := make([]Finding, 0, len(todo))
@@ -85,7 +88,11 @@ func (s *survey) carryOut(todo []action, quarantine string) ([]Finding, error) {
 	if len(records) > 0 {
 		var err error
 		if q, err = openWard(quarantine, records); err != nil {
-			return nil, fault.Wrap(fault.Internal, "cannot make a quarantine", err)
+			for _, a := range todo {
+				a.finding.Action, a.finding.What = Reported, a.finding.What+stillThere
+				findings = append(findings, a.finding)
+			}
+			return findings, fault.Wrap(fault.Internal, "cannot make a quarantine", err)
 		}
 		defer unix.Close(q.fd)
 	}
@@ -104,7 +111,7 @@ func (s *survey) carryOut(todo []action, quarantine string) ([]Finding, error) {
 			}
 			if err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", f.Path, err))
-				f.Action, f.What = Reported, f.What+"; it is still there: "+err.Error()
+				f.Action, f.What = Reported, f.What+stillThere
 			} else {
 				f.QuarantinedTo = filepath.Join(q.path, file)
 			}
@@ -152,21 +159,29 @@ func openWard(quarantine string, records []record) (*ward, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	if err := writeNew(fd, "manifest.json", bytes.NewReader(manifest), 0o600); err != nil {
+	if err := writeNew(fd, "manifest.json", bytes.NewReader(manifest), nil); err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
 	return &ward{path, fd}, nil
 }
 
-// writeNew creates a file that was not there and makes it durable.
-func writeNew(fd int, name string, r io.Reader, mode uint32) error {
-	n, err := unix.Openat(fd, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode)
+// writeNew creates a file that was not there and makes it durable. It is
+// private, or has the owner and mode of the one that it is to replace.
+func writeNew(fd int, name string, r io.Reader, like *unix.Stat_t) error {
+	n, err := unix.Openat(fd, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return &fs.PathError{Op: "create", Path: name, Err: err}
 	}
 	f := os.NewFile(uintptr(n), name)
 	_, err = io.Copy(f, r)
+	if err == nil && like != nil {
+		// An ordinary user's file stays that user's, whatever its group was.
+		if err = f.Chown(int(like.Uid), int(like.Gid)); errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
+			err = nil
+		}
+		err = errors.Join(err, f.Chmod(fs.FileMode(like.Mode&0o777)))
+	}
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
@@ -209,7 +224,7 @@ func moveAcross(fd int, base string, q *ward, name string) error {
 			return err
 		}
 		f := os.NewFile(uintptr(n), base)
-		err = writeNew(q.fd, name, io.LimitReader(f, maxMoved), 0o600)
+		err = writeNew(q.fd, name, io.LimitReader(f, maxMoved), nil)
 		f.Close()
 		if err != nil {
 			return err
@@ -258,35 +273,19 @@ func (s *survey) rewrite(path string, keep []string, q *ward, name string) error
 	}) {
 		return s.move(path, q, name)
 	}
-	if err := writeNew(q.fd, name, bytes.NewReader(raw), 0o600); err != nil {
+	if err := writeNew(q.fd, name, bytes.NewReader(raw), nil); err != nil {
 		return err
 	}
 	temp := base + ".tether-new" // a fixed name: a crash leaves at most one
 	if err := unix.Unlinkat(fd, temp, 0); err != nil && err != unix.ENOENT {
 		return err
 	}
-	if err := writeNew(fd, temp, bytes.NewReader(clean), 0o600); err != nil {
-		return err
-	}
-	// The owner first, because chown clears bits of the mode.
-	err = errors.Join(sameOwner(fd, temp, &st), unix.Fchmodat(fd, temp, st.Mode&0o777, 0))
+	err = writeNew(fd, temp, bytes.NewReader(clean), &st)
 	if err == nil {
 		err = unix.Renameat(fd, temp, fd, base)
 	}
 	if err != nil {
 		unix.Unlinkat(fd, temp, 0)
-	}
-	return err
-}
-
-// sameOwner gives a file of ours to the owner of the one that it replaces.
-func sameOwner(fd int, name string, st *unix.Stat_t) error {
-	if int(st.Uid) == os.Geteuid() && int(st.Gid) == os.Getegid() {
-		return nil
-	}
-	err := unix.Fchownat(fd, name, int(st.Uid), int(st.Gid), unix.AT_SYMLINK_NOFOLLOW)
-	if err == unix.EPERM && os.Geteuid() != 0 {
-		return nil // an ordinary user's file stays that user's
 	}
 	return err
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tether-sandbox/tether/internal/need"
 )
 
 const repoSetup = `git init -q -b main; echo x >x; git add x; git commit -qm x`
@@ -269,6 +271,24 @@ func TestPlantedTraps(t *testing.T) {
 	}
 }
 
+// git runs a hook by name in a folder that nobody can list.
+func TestUnlistableFolder(t *testing.T) {
+	need.Ordinary(t)
+	w := newWorld(t)
+	w.sh(repoSetup)
+	w.take()
+	w.sh(hook + ` >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; chmod 311 .git/hooks .git`)
+	if !w.fires(commit) {
+		t.Fatal("control: the hook must run")
+	}
+	if got, want := w.got(w.settle()), []string{"quarantined .git/hooks/pre-commit"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if w.fires(commit) {
+		t.Error("it fires after Settle")
+	}
+}
+
 func TestManifestAndModes(t *testing.T) {
 	w := newWorld(t)
 	w.sh(repoSetup)
@@ -358,6 +378,27 @@ func TestSnapshotThroughJSON(t *testing.T) {
 	}
 	if c := w.read(".git/config"); !strings.Contains(c, "secret-value") {
 		t.Errorf("the user's own alias is gone: %q", c)
+	}
+}
+
+// What a crash or an attacker left under our temporary name is no obstacle,
+// and a quarantine that cannot be made is told with all that was found.
+func TestObstacles(t *testing.T) {
+	w := newWorld(t)
+	w.sh(repoSetup)
+	w.take()
+	w.sh(monitor + `; echo mine >$TOP/file; ln -s $TOP/file .git/config.tether-new; echo x >$TOP/nodir`)
+	ward := w.ward
+	found, err := Settle(w.snapshot, w.discover(), filepath.Join(w.top, "nodir/q"))
+	if err == nil || len(found) != 1 || found[0].Action != Reported {
+		t.Errorf("no quarantine: got %+v, %v, want one report and an error", found, err)
+	}
+	w.ward = ward
+	if got, want := w.got(w.settle()), []string{"rewritten .git/config"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if raw, err := os.ReadFile(filepath.Join(w.top, "file")); err != nil || string(raw) != "mine\n" {
+		t.Errorf("the file behind the link: got %q, %v", raw, err)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 // a link, so that nothing planted leads it elsewhere or makes it wait.
 type survey struct {
 	ws    string
+	after bool // the command has run: folders it made unreadable are opened up
 	roots []root
 	seen  map[string]bool // git directories already looked at
 	items map[string]Item
@@ -33,6 +34,9 @@ func openSurvey(workspace string, commons []string) (*survey, error) {
 	s := &survey{ws: workspace, seen: map[string]bool{}, items: map[string]Item{}}
 	for _, p := range append([]string{workspace}, commons...) {
 		fd, err := unix.Open(p, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err == unix.ENOENT && p != workspace {
+			continue // nothing is left of it to look at
+		}
 		if err != nil {
 			s.close()
 			return nil, &fs.PathError{Op: "open", Path: p, Err: err}
@@ -54,7 +58,7 @@ const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NON
 func (s *survey) dir(path string) (int, error) {
 	for _, r := range s.roots {
 		if inside(r.path, path) {
-			return openBelow(r.fd, strings.Trim(path[len(r.path):], "/"))
+			return s.below(r.fd, strings.Trim(path[len(r.path):], "/"))
 		}
 	}
 	return -1, fmt.Errorf("%s: %w", path, errOutside)
@@ -62,24 +66,54 @@ func (s *survey) dir(path string) (int, error) {
 
 var errOutside = errors.New("outside of what may be touched")
 
-func openBelow(fd int, rel string) (int, error) {
-	at, err := unix.Openat(fd, ".", dirFlags, 0)
-	for name := range strings.SplitSeq(rel, "/") {
-		if err != nil || name == "" {
-			break
-		}
-		if name == ".." || name == "." {
-			unix.Close(at)
-			return -1, errOutside
-		}
-		next, openErr := unix.Openat(at, name, dirFlags, 0)
-		unix.Close(at)
-		at, err = next, openErr
+// below walks down one component at a time. On the way it needs search
+// permission only, as git does.
+func (s *survey) below(fd int, rel string) (int, error) {
+	if rel == "" {
+		return s.sub(fd, ".")
 	}
+	at := fd
+	for {
+		name, rest, more := strings.Cut(rel, "/")
+		var next int
+		err := error(errOutside)
+		switch {
+		case name == "" || name == "." || name == "..":
+		case more:
+			next, err = unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		default:
+			next, err = s.sub(at, name)
+		}
+		if at != fd {
+			unix.Close(at)
+		}
+		if err != nil {
+			return -1, err
+		}
+		if !more {
+			return next, nil
+		}
+		at, rel = next, rest
+	}
+}
+
+// sub opens a directory for listing. git runs a hook by its name in a folder
+// that nobody can list, so after a command such a folder gets back its owner's
+// permissions.
+func (s *survey) sub(fd int, name string) (int, error) {
+	d, err := unix.Openat(fd, name, dirFlags, 0)
+	if err != unix.EACCES || !s.after {
+		return d, err
+	}
+	p, err := unix.Openat(fd, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
-	return at, nil
+	defer unix.Close(p)
+	if err := unix.Chmod("/proc/self/fd/"+strconv.Itoa(p), 0o700); err != nil {
+		return -1, unix.EACCES
+	}
+	return unix.Openat(p, ".", dirFlags, 0)
 }
 
 // commonsOf lists the verified common directories outside the workspace.
@@ -196,7 +230,7 @@ func (s *survey) gitDir(g string, depth int) {
 	s.in(fd, g, "rebase-merge", func(d int, p string) {
 		s.at(d, p, "git-rebase-todo", Item{Role: RoleTodo})
 	})
-	if d, err := openBelow(fd, "objects/info"); err == nil {
+	if d, err := s.below(fd, "objects/info"); err == nil {
 		s.at(d, filepath.Join(g, "objects/info"), "alternates", Item{Role: RoleAlternates})
 		unix.Close(d)
 	}
@@ -210,7 +244,7 @@ func (s *survey) gitDir(g string, depth int) {
 
 // in calls do for a directory of git's own; a link in its place is an item.
 func (s *survey) in(fd int, dir, name string, do func(fd int, path string)) {
-	d, err := unix.Openat(fd, name, dirFlags, 0)
+	d, err := s.sub(fd, name)
 	switch {
 	case err == nil:
 		do(d, filepath.Join(dir, name))
@@ -225,7 +259,7 @@ func (s *survey) modules(fd int, dir string, depth int) {
 		return
 	}
 	for _, n := range names(fd) {
-		d, err := unix.Openat(fd, n, dirFlags, 0)
+		d, err := s.sub(fd, n)
 		if err != nil {
 			if isLinkAt(fd, n) {
 				s.at(fd, dir, n, Item{Role: RoleLink})
@@ -285,149 +319,6 @@ func (s *survey) links(path string) {
 		}
 		at = filepath.Join(at, name)
 	}
-}
-
-// at completes an item with what lies at name in the directory fd, if anything
-// does.
-func (s *survey) at(fd int, dir, name string, item Item, bound ...string) {
-	path := filepath.Join(dir, name)
-	if _, done := s.items[path]; done && item.Role != RoleConfig {
-		return
-	}
-	var st unix.Stat_t
-	if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
-		return
-	}
-	item.Exec = st.Mode&0o111 != 0
-	item.Sum = identity(&st)
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFDIR:
-		item.Type, item.Exec = 'd', false
-		if item.Role == RoleLink {
-			return
-		}
-	case unix.S_IFLNK:
-		item.Type, item.Exec = 'l', false
-		target := readlinkAt(fd, name)
-		item.Sum = digest("link", target)
-		if item.Role == RoleHook || item.Role == RoleTreeHook {
-			item.Sum = digest("link", target, s.behind(path))
-		}
-	case unix.S_IFREG:
-		item.Type = 'f'
-		f, err := unix.Openat(fd, name, readFlags, 0)
-		if err == nil {
-			var raw []byte
-			if raw, err = readFD(f, path, MaxConfig); err == nil {
-				item.Sum = digest("file", string(raw))
-				s.content(&item, dir, name, raw, bound)
-			}
-		}
-		if err != nil && item.Role == RoleConfig {
-			item.Broken = err.Error()
-		} else if err != nil && item.Role != RoleProgram {
-			item.Bad = "it cannot be read: " + err.Error()
-		}
-	default:
-		item.Type = 'o'
-	}
-	s.items[path] = item
-}
-
-// behind digests the file that a hook's link leads to, if it may be touched.
-func (s *survey) behind(link string) string {
-	real, err := filepath.EvalSymlinks(link)
-	if err != nil {
-		return ""
-	}
-	fd, err := s.dir(filepath.Dir(real))
-	if err != nil {
-		return real
-	}
-	defer unix.Close(fd)
-	f, err := unix.Openat(fd, filepath.Base(real), readFlags, 0)
-	if err != nil {
-		return real
-	}
-	raw, err := readFD(f, real, MaxConfig)
-	if err != nil {
-		return real
-	}
-	return digest(real, string(raw))
-}
-
-// content judges what a file says.
-func (s *survey) content(item *Item, dir, name string, raw []byte, bound []string) {
-	switch item.Role {
-	case RoleConfig:
-		entries, err := Parse(raw)
-		if err != nil {
-			item.Broken = err.Error()
-			return
-		}
-		for _, e := range entries {
-			if Executable(e) && !worktreeInside(e, dir, s.ws) {
-				item.Keys = append(item.Keys, entryDigest(e))
-			}
-		}
-	case RoleCommonDir:
-		to := realOr(expand(strings.TrimRight(string(raw), "\r\n"), "/", dir))
-		if filepath.Base(filepath.Dir(dir)) != "worktrees" || to != filepath.Dir(filepath.Dir(dir)) {
-			item.Bad = "its common directory is not the repository that it lies in"
-		}
-	case RoleGitDir:
-		to := expand(strings.TrimRight(string(raw), "\r\n"), "/", dir)
-		if filepath.Base(filepath.Dir(dir)) == "worktrees" && !inside(s.ws, realOr(to)) {
-			item.Bad = "a worktree outside the workspace is registered"
-		}
-	case RoleAttributes:
-		if d := drivers(raw); d != "" {
-			item.Bad = "files are bound to a driver: " + d
-		}
-	case RoleTodo:
-		if line := execLine(raw); line != "" {
-			item.Bad = "a rebase in progress runs a command when it goes on: " + strconv.Quote(line)
-		}
-	case RoleAlternates:
-		for line := range strings.Lines(string(raw)) {
-			line = strings.TrimRight(line, "\r\n")
-			if line != "" && line[0] != '#' && !inside(s.ws, realOr(expand(line, "/", filepath.Dir(dir)))) {
-				item.Bad = "objects come from outside the workspace"
-			}
-		}
-	case RoleTree:
-		if name == ".gitmodules" {
-			item.Bad = modulesBad(raw)
-		}
-		for _, b := range bound {
-			if slices.Contains(strings.Fields(string(raw)), b) {
-				item.Bad = "files are bound to a program that the configuration names: " + b
-			}
-		}
-	}
-}
-
-func identity(st *unix.Stat_t) string {
-	return fmt.Sprintf("%d:%d:%d:%o:%d:%d", st.Dev, st.Ino, st.Size, st.Mode, st.Mtim.Nano(), st.Ctim.Nano())
-}
-
-func isLinkAt(fd int, name string) bool {
-	var st unix.Stat_t
-	return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
-}
-
-func there(fd int, name string) bool {
-	var st unix.Stat_t
-	return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
-}
-
-func readlinkAt(fd int, name string) string {
-	buf := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(fd, name, buf)
-	if err != nil {
-		return ""
-	}
-	return string(buf[:n])
 }
 
 // names lists a directory that is open at fd, which stays open.

@@ -183,7 +183,8 @@ func FuzzPublicOnly(f *testing.F) {
 // TestRealFiles holds the verdict against whatever this machine has.
 func TestRealFiles(t *testing.T) {
 	bundles := 0
-	homes, _ := filepath.Glob("/root/.pyenv/versions/*/lib/python3*/site-packages/pip/_vendor/certifi/cacert.pem")
+	home, _ := os.UserHomeDir()
+	homes, _ := filepath.Glob(home + "/.pyenv/versions/*/lib/python3*/site-packages/pip/_vendor/certifi/cacert.pem")
 	for _, path := range append(homes, "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/usr/lib/python3/dist-packages/pip/_vendor/certifi/cacert.pem") {
 		if data, err := os.ReadFile(path); err == nil {
 			bundles++

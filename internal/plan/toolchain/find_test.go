@@ -266,6 +266,17 @@ func TestAdversarialLinks(t *testing.T) {
 			links: []string{"run/fnm/1"},
 		},
 		{
+			name:    "a variable names the home, or what holds it",
+			tree:    []string{"home/conda-meta/", "home/.ssh/", "envs/"},
+			env:     []string{"CONDA_PREFIX=TOP/home", "MAMBA_ROOT_PREFIX=TOP"},
+			skipped: []string{"", "home"},
+		},
+		{
+			name:    "a marked folder among the credentials",
+			tree:    []string{"home/.nvm -> .config/gh", "home/.config/gh/versions/"},
+			skipped: []string{"home/.nvm"},
+		},
+		{
 			name: "a mark behind a link is none",
 			tree: []string{"home/.local/go/pkg -> TOP/data/pkg", "data/pkg/tool/", "home/.local/go/secret"},
 		},
@@ -306,7 +317,7 @@ func TestAdversarialLinks(t *testing.T) {
 				}
 			}
 			for _, s := range r.Skipped {
-				skipped = append(skipped, strings.TrimPrefix(s.Path, top+"/"))
+				skipped = append(skipped, strings.TrimPrefix(strings.TrimPrefix(s.Path, top), "/"))
 			}
 			equal(t, "links", links, c.links)
 			equal(t, "skipped", skipped, c.skipped)
@@ -392,6 +403,9 @@ func TestCredentialsInsideAShownFolder(t *testing.T) {
 	r := Shown(input(top))
 	equal(t, "shown", paths(top, r), []string{"home/.conda"})
 	equal(t, "denied", denied(top, r), []string{"home/.conda/.condarc"})
+	// Also where a variable says that a folder is what it is not.
+	top = tree(t, "home/.config/envs/", "home/.config/gh/hosts.yml", "home/.config/fish/")
+	equal(t, "denied", denied(top, Shown(input(top, "MAMBA_ROOT_PREFIX=TOP/home/.config"))), []string{"home/.config/gh"})
 	// Through a link the file behind it is denied.
 	top = tree(t, "home/.conda/envs/", "home/.conda/.condarc -> real", "home/.conda/real")
 	equal(t, "denied", denied(top, Shown(input(top))), []string{"home/.conda/real"})

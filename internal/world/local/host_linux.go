@@ -1,4 +1,3 @@
-// Package local is this machine as a world.
 package local
 
 import (

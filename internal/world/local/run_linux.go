@@ -88,7 +88,7 @@ func order(p *plan.Plan, c world.Command, abi int, terminal bool) (enforce.Order
 		o.Bare = true
 		return o, nil
 	}
-	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH})
+	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH, Inet: true, Unix: true})
 	if err != nil {
 		return o, err
 	}

@@ -18,6 +18,7 @@ type output struct {
 	raw     syscall.RawConn
 	to      io.Writer
 	sink    *sink        // the file of the caller that to ends in, if any
+	plain   bool         // to is the sink itself
 	last    func() error // runs when all has been carried
 	settled atomic.Bool
 }
@@ -34,7 +35,7 @@ func newOutput(src *os.File, w io.Writer) (*output, error) {
 			src.Close()
 			return nil, err
 		}
-		o.to = o.sink
+		o.to, o.plain = o.sink, true
 	}
 	return o, nil
 }
@@ -60,7 +61,7 @@ func (o *output) release() {
 	}
 }
 
-// foreign: a Capture and files (but see sink) never hold us up.
+// foreign: a Capture and files (but see sink) do not hold us up for ever.
 func (o *output) foreign() bool {
 	_, ours := o.to.(*Capture)
 	return o.sink == nil && !ours
@@ -68,7 +69,7 @@ func (o *output) foreign() bool {
 
 func (o *output) run() (err error) {
 	defer o.release() // the command gets SIGPIPE from now on
-	if o.sink != nil && o.sink.pipe {
+	if o.plain && o.sink.pipe {
 		err = o.splice()
 	} else {
 		err = o.copy()
@@ -78,10 +79,14 @@ func (o *output) run() (err error) {
 			err = lastErr
 		}
 	}
-	if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {
-		return nil // the reader has left; or we were told to end
+	switch {
+	case errors.Is(err, os.ErrClosed): // we were told to end
+	case errors.Is(err, unix.EPIPE): // the reader has left
+	case errors.Is(err, unix.EIO) && o.sink != nil && o.sink.tty: // so has the terminal
+	default:
+		return err
 	}
-	return err
+	return nil
 }
 
 var errFull = errors.New("the sink is full")
@@ -177,6 +182,7 @@ func (o *output) next(take func(fd int) (int, error)) (n int, err error) {
 type sink struct {
 	fd   int
 	pipe bool
+	tty  bool
 	slow bool // may wait for whoever reads
 	stop *event
 }
@@ -197,7 +203,8 @@ func newSink(f *os.File) (*sink, error) {
 		k.pipe = kind == unix.S_IFIFO
 		k.slow = kind != unix.S_IFREG && kind != unix.S_IFBLK
 	}
-	if k.slow && !k.pipe {
+	if k.slow && !k.pipe && isTTY(fd) {
+		k.tty = true
 		k.fd = unblocked(fd, unix.O_WRONLY)
 	}
 	return k, nil
@@ -206,9 +213,6 @@ func newSink(f *os.File) (*sink, error) {
 // unblocked trades a terminal's descriptor for one that does not block, if the
 // terminal can be opened again; that needs /proc and permission.
 func unblocked(fd, mode int) int {
-	if _, err := unix.IoctlGetTermios(fd, unix.TCGETS); err != nil {
-		return fd
-	}
 	path := "/proc/self/fd/" + strconv.Itoa(fd)
 	own, err := unix.Open(path, mode|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {

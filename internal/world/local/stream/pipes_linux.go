@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"errors"
 	"io"
 	"os"
 	"sync"
@@ -59,31 +60,58 @@ func (s *Set) openInput(o Options) error {
 }
 
 func (s *Set) openOutputs(o Options) error {
-	if err := s.openOutput(1, o.Stdout, o.Owner); err != nil {
+	if err := s.openOutput(1, o.Stdout, o); err != nil {
 		return err
 	}
 	if sameSink(o.Stdout, o.Stderr) {
 		s.child[2] = s.child[1]
 		return nil
 	}
-	return s.openOutput(2, o.Stderr, o.Owner)
+	return s.openOutput(2, o.Stderr, o)
 }
 
-func (s *Set) openOutput(i int, w io.Writer, owner *Owner) error {
+func (s *Set) openOutput(i int, w io.Writer, o Options) error {
 	f, isFile := w.(*os.File)
 	if w == nil || isFile && (f == nil || isNull(f)) {
 		return s.null(i, os.O_WRONLY)
 	}
-	ours, theirs, err := pipe(owner, true)
+	ours, theirs, err := pipe(o.Owner, true)
 	if err != nil {
 		return err
 	}
 	s.child[i] = theirs
-	out, err := newOutput(ours, w)
+	return s.carry(ours, w, o)
+}
+
+// carry adds the flow from src, which it owns, to w.
+func (s *Set) carry(src *os.File, w io.Writer, o Options) error {
+	out, err := newOutput(src, w)
 	if err != nil {
 		return err
 	}
 	s.out = append(s.out, newJob(out))
+	var filter *Filter
+	if out.sink != nil && out.sink.tty {
+		filter = NewFilter(out.sink)
+		s.filters = append(s.filters, filter)
+		out.to, out.plain = filter, false
+	}
+	var through io.Closer
+	if o.Through != nil {
+		// Only what Through made may be closed, never the caller's own.
+		out.to, out.plain = o.Through(struct{ io.Writer }{out.to}), false
+		through, _ = out.to.(io.Closer)
+	}
+	out.last = func() (err error) {
+		if through != nil {
+			err = through.Close()
+		}
+		if filter != nil {
+			err = errors.Join(err, filter.Close())
+			out.sink.try(filter.Undo())
+		}
+		return err
+	}
 	return nil
 }
 
@@ -107,14 +135,14 @@ func isNull(f *os.File) bool {
 // poller; theirs blocks, as every program expects, and has the owner.
 func pipe(owner *Owner, reading bool) (ours, theirs *os.File, err error) {
 	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return nil, nil, fault.Wrap(fault.IsolationUnavailable, "cannot make a pipe", err)
 	}
 	mine, other := fds[1], fds[0]
 	if reading {
 		mine, other = fds[0], fds[1]
 	}
-	err = unix.SetNonblock(mine, true)
+	_, err = unix.FcntlInt(uintptr(other), unix.F_SETFL, 0)
 	if err == nil && owner != nil {
 		err = unix.Fchown(other, owner.UID, owner.GID)
 	}

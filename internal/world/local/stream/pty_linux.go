@@ -35,6 +35,9 @@ func PTY(o Options) (*Set, error) {
 	s := new(Set)
 	if err := s.openTerminal(f, o); err != nil {
 		s.Close()
+		if o.Master != nil {
+			o.Master.Close()
+		}
 		return nil, err
 	}
 	return s, nil
@@ -78,7 +81,8 @@ func (s *Set) openTerminal(stdin *os.File, o Options) (err error) {
 			screen = w.(*os.File)
 		}
 	}
-	if err := s.openScreen(master, screen); err != nil {
+	s.terminal = true
+	if err := s.carry(master, screen, o); err != nil {
 		return err
 	}
 	if err := s.openKeyboard(stdin, master, t); err != nil {
@@ -87,7 +91,7 @@ func (s *Set) openTerminal(stdin *os.File, o Options) (err error) {
 	s.begin = t.begin
 	if outIsTerminal {
 		s.child[1] = s.child[0]
-	} else if err := s.openOutput(1, o.Stdout, o.Owner); err != nil {
+	} else if err := s.openOutput(1, o.Stdout, o); err != nil {
 		return err
 	}
 	switch {
@@ -96,25 +100,8 @@ func (s *Set) openTerminal(stdin *os.File, o Options) (err error) {
 	case !outIsTerminal && sameSink(o.Stdout, o.Stderr):
 		s.child[2] = s.child[1]
 	default:
-		return s.openOutput(2, o.Stderr, o.Owner)
+		return s.openOutput(2, o.Stderr, o)
 	}
-	return nil
-}
-
-// openScreen carries what the command writes to its terminal to ours.
-func (s *Set) openScreen(master, screen *os.File) error {
-	out, err := newOutput(master, screen)
-	if err != nil {
-		return err
-	}
-	s.filter = NewFilter(out.sink)
-	out.to = s.filter
-	out.last = func() error {
-		err := s.filter.Close()
-		out.sink.try(s.filter.Undo())
-		return err
-	}
-	s.out = append(s.out, newJob(out))
 	return nil
 }
 

@@ -193,6 +193,21 @@ func TestTerminalWithRedirectedError(t *testing.T) {
 	}
 }
 
+// As in `tether run -- CMD </dev/null`: what a terminal would answer would go
+// to the caller's shell.
+func TestPipesToATerminalAreFiltered(t *testing.T) {
+	s := newScreen(t)
+	c := start(t, Options{Stdout: s.tty, Stderr: s.tty}, `printf 'a\033]52;c;x\007b\033[?1003h'; printf '\005c' >&2`)
+	if c.set.Terminal() {
+		t.Error("got a terminal, want pipes")
+	}
+	c.finish(t)
+	s.shows("ab\x1b[?1003hc\x1b[?1003l")
+	if got, want := c.set.Dropped(), (Dropped{Clipboard: 1, Reports: 1}); got != want {
+		t.Errorf("dropped: got %+v, want %+v", got, want)
+	}
+}
+
 // As in `tether run -- CMD | less`.
 func TestTerminalInPipeline(t *testing.T) {
 	s := newScreen(t)

@@ -18,9 +18,8 @@
 // their input at all. Outputs that lead to the same place share one pipe, so
 // that lines keep their order.
 //
-// What the command writes to a terminal of ours passes a [Filter]; other output
-// is carried unchanged, also into a caller's terminal when standard input was
-// none.
+// What ends on a terminal of the caller passes a [Filter], by whatever way; all
+// other output is carried unchanged.
 //
 // What the caller's input loses. A regular file is left where the command
 // stopped reading it, as if it had had the file itself. From a pipe nothing is
@@ -51,6 +50,11 @@ type Options struct {
 	// written through a descriptor of our own. When a writer fails, the command
 	// gets SIGPIPE at its next write.
 	Stdout, Stderr io.Writer
+	// Through, when set, is called once for each stream of output, and what it
+	// returns takes the output and passes on to w what should go there: the
+	// place for a redactor. It is closed at the end if it can be. It must not
+	// block but in w.
+	Through func(w io.Writer) io.Writer
 	// Owner, when set, becomes the owner of the command's ends, so that a
 	// command under another identity can open /dev/stderr. Needs privilege.
 	Owner *Owner
@@ -60,8 +64,9 @@ type Options struct {
 	Master *os.File
 	// OnSignal is told of SIGINT, SIGTERM, SIGHUP and SIGQUIT while the
 	// caller's terminal is in raw mode; whoever sets it promises that Close
-	// follows. Without it the terminal is put back and the signal takes its
-	// default course.
+	// follows (but not from OnSignal itself, which should return at once).
+	// Without it the terminal is put back and the signal takes its default
+	// course.
 	OnSignal func(os.Signal)
 }
 
@@ -77,8 +82,9 @@ type Set struct {
 	// watch follows signals, as long as the Set is open; begin runs in Start.
 	watch *job
 	begin func()
-	// filter is set when the command has a terminal of ours.
-	filter *Filter
+	// terminal tells that the command has a terminal of ours.
+	terminal bool
+	filters  []*Filter
 	// restore puts the caller's terminal back; it can be called repeatedly.
 	restore func()
 
@@ -118,7 +124,7 @@ func (s *Set) Child() [3]*os.File { return s.child }
 
 // Terminal tells whether the command's standard input is a terminal of ours,
 // which should then become its controlling terminal.
-func (s *Set) Terminal() bool { return s.filter != nil }
+func (s *Set) Terminal() bool { return s.terminal }
 
 // Start begins to carry. The command must have its ends by now: ours are closed.
 func (s *Set) Start() {
@@ -243,12 +249,14 @@ func (s *Set) Close() error {
 }
 
 // Dropped returns what was kept from the caller's terminal. Call it after
-// Settled or Close; without a terminal of ours it is zero.
-func (s *Set) Dropped() Dropped {
-	if s.filter == nil {
-		return Dropped{}
+// Settled or Close.
+func (s *Set) Dropped() (d Dropped) {
+	for _, f := range s.filters {
+		d.Clipboard += f.dropped.Clipboard
+		d.Reports += f.dropped.Reports
+		d.Other += f.dropped.Other
 	}
-	return s.filter.Dropped()
+	return d
 }
 
 // sameSink tells whether two outputs lead to the same place.

@@ -474,3 +474,90 @@ func TestOwnerMayOpenItsEnds(t *testing.T) {
 		t.Errorf("got %q, want x", got)
 	}
 }
+
+// upper is a redactor that holds back a byte until it is closed.
+type upper struct {
+	w    io.Writer
+	held []byte
+}
+
+func (u *upper) Write(p []byte) (int, error) {
+	all := append(u.held, bytes.ToUpper(p)...)
+	u.held = append([]byte(nil), all[len(all)-1:]...)
+	_, err := u.w.Write(all[:len(all)-1])
+	return len(p), err
+}
+
+func (u *upper) Close() error { _, err := u.w.Write(u.held); return err }
+
+type closing struct {
+	Capture
+	closed bool
+}
+
+func (c *closing) Close() error { c.closed = true; return nil }
+
+func TestThrough(t *testing.T) {
+	leaks(t)
+	var out, plain closing
+	run(t, Options{Stdout: &out, Through: func(w io.Writer) io.Writer { return &upper{w: w} }}, "echo text")
+	run(t, Options{Stdout: &plain, Through: func(w io.Writer) io.Writer { return w }}, "echo text")
+	if got, got2 := text(&out.Capture), text(&plain.Capture); got != "TEXT\n" || got2 != "text\n" {
+		t.Errorf("got %q, %q", got, got2)
+	}
+	if out.closed || plain.closed {
+		t.Error("the caller's own writer was closed")
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	run(t, Options{Stdout: w, Through: func(w io.Writer) io.Writer { return &upper{w: w} }}, "echo text")
+	w.Close()
+	if got, _ := io.ReadAll(r); string(got) != "TEXT\n" {
+		t.Errorf("to a pipe: got %q", got)
+	}
+}
+
+// The door that the pipes close: a program opens its own standard streams
+// again and destroys or reads what the caller has there.
+func TestCallersFilesCannotBeOpenedAgain(t *testing.T) {
+	leaks(t)
+	script := "echo stolen 2>/dev/null >/proc/self/fd/0; : >/proc/self/fd/1; printf x"
+	attack := func(start func(in, out *os.File)) (string, string) {
+		dir := t.TempDir()
+		in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
+		for _, p := range []string{in, out} {
+			if err := os.WriteFile(p, []byte("precious\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := os.Open(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		w, err := os.OpenFile(out, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		start(r, w)
+		a, _ := os.ReadFile(in)
+		b, _ := os.ReadFile(out)
+		return string(a), string(b)
+	}
+	a, b := attack(func(in, out *os.File) {
+		c := exec.Command("/bin/sh", "-c", script)
+		c.Stdin, c.Stdout = in, out
+		_ = c.Run()
+	})
+	if a != "stolen\n" || b != "x" {
+		t.Fatalf("control: got %q, %q; want both files destroyed without us", a, b)
+	}
+	a, b = attack(func(in, out *os.File) { run(t, Options{Stdin: in, Stdout: out}, script) })
+	if a != "precious\n" || b != "precious\nx" {
+		t.Errorf("got %q, %q", a, b)
+	}
+}

@@ -43,17 +43,17 @@ func (s *Set) openPipes(o Options) error {
 		}
 		s.child[0], s.in = theirs, newJob(&readerFlow{r: o.Stdin, to: ours})
 	}
-	if err := s.openOutput(1, o.Stdout); err != nil {
+	if err := s.openOutput(1, o.Stdout, o); err != nil {
 		return err
 	}
 	if sameSink(o.Stdout, o.Stderr) {
 		s.child[2] = s.child[1]
 		return nil
 	}
-	return s.openOutput(2, o.Stderr)
+	return s.openOutput(2, o.Stderr, o)
 }
 
-func (s *Set) openOutput(i int, w io.Writer) error {
+func (s *Set) openOutput(i int, w io.Writer, o Options) error {
 	if f, isFile := w.(*os.File); w == nil || isFile && f == nil {
 		return s.null(i, os.O_WRONLY)
 	}
@@ -62,7 +62,26 @@ func (s *Set) openOutput(i int, w io.Writer) error {
 		return fault.Wrap(fault.IsolationUnavailable, "cannot make a pipe", err)
 	}
 	s.child[i] = theirs
-	s.out = append(s.out, newJob(&writerFlow{src: ours, to: w}))
+	flow := &writerFlow{src: ours, to: w}
+	if f, isFile := w.(*os.File); isFile && IsTerminal(f) {
+		filter := NewFilter(w)
+		s.filters = append(s.filters, filter)
+		flow.to, flow.last = filter, filter.Close
+	}
+	if o.Through != nil {
+		flow.to = o.Through(struct{ io.Writer }{flow.to}) // never closes the caller's own
+		if c, ok := flow.to.(io.Closer); ok {
+			last := flow.last
+			flow.last = func() error {
+				err := c.Close()
+				if last != nil {
+					err = errors.Join(err, last())
+				}
+				return err
+			}
+		}
+	}
+	s.out = append(s.out, newJob(flow))
 	return nil
 }
 
@@ -78,13 +97,17 @@ func (s *Set) null(i, flag int) error {
 // writerFlow carries output until its end, which comes when the last holder of
 // the pipe is gone.
 type writerFlow struct {
-	src *os.File
-	to  io.Writer
+	src  *os.File
+	to   io.Writer
+	last func() error
 }
 
 func (f *writerFlow) run() error {
 	defer f.src.Close()
-	_, err := io.Copy(f.to, struct{ io.Reader }{f.src})
+	_, err := io.Copy(struct{ io.Writer }{f.to}, struct{ io.Reader }{f.src})
+	if f.last != nil {
+		err = errors.Join(err, f.last())
+	}
 	if errors.Is(err, os.ErrClosed) {
 		return nil
 	}

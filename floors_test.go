@@ -1,0 +1,142 @@
+package tether_test
+
+import (
+	"errors"
+	"go/build"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/tether-sandbox/tether"
+
+// floors gives every package its floor. A package imports lower floors only.
+// A subpackage shares its parent's floor and may import its own family.
+var floors = map[string]int{
+	"fault": 0, "internal/need": 0, // words
+	"policy": 1, "fact": 2, // what may happen, what did
+	"internal/plan":    3,                                             // the policy, pinned to this machine
+	"internal/environ": 4, "internal/guard": 4, "internal/enforce": 4, // mechanisms
+	"internal/world": 5, // places
+	".":              6, // the API
+	"cmd/tether":     9, // surfaces
+}
+
+// owner names the one package that may import each heavy dependency, and why
+// it is kept there.
+var owner = map[string]string{
+	"mvdan.cc/sh":                     "internal/guard",              // the shell parser
+	"github.com/creack/pty":           "internal/world/local/stream", // terminals
+	"golang.org/x/net":                "",                            // tests only
+	"pgregory.net/rapid":              "",                            // tests only
+	"github.com/rogpeppe/go-internal": "",                            // tests only
+}
+
+func TestFloors(t *testing.T) {
+	for _, goos := range []string{"linux", "darwin", "windows"} {
+		ctx := build.Default
+		ctx.GOOS, ctx.CgoEnabled = goos, false
+		seen := map[string]bool{}
+		err := filepath.WalkDir(".", func(dir string, d fs.DirEntry, err error) error {
+			if err != nil || !d.IsDir() {
+				return err
+			}
+			if dir != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+				return fs.SkipDir
+			}
+			pkg, err := ctx.ImportDir(dir, 0)
+			if none := (*build.NoGoError)(nil); errors.As(err, &none) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			family, _ := familyOf(filepath.ToSlash(dir))
+			seen[family] = true
+			checkImports(t, goos, filepath.ToSlash(dir), pkg.Imports)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for f := range floors {
+			if !seen[f] {
+				t.Errorf("%s: the floor of %s is given and no package is there", goos, f)
+			}
+		}
+	}
+}
+
+func checkImports(t *testing.T, goos, pkg string, imports []string) {
+	family, ok := familyOf(pkg)
+	if !ok {
+		t.Errorf("%s has no floor; give it one in floors_test.go", pkg)
+		return
+	}
+	for _, imp := range imports {
+		for dep, own := range owner {
+			if (imp == dep || strings.HasPrefix(imp, dep+"/")) && pkg != own {
+				t.Errorf("%s: %s imports %s, which belongs to %q", goos, pkg, imp, own)
+			}
+		}
+		rest, ours := strings.CutPrefix(imp, module)
+		if !ours {
+			continue
+		}
+		to, _ := familyOf(strings.Trim(rest, "/"))
+		if to != family && floors[to] >= floors[family] {
+			t.Errorf("%s: %s (floor %d) imports %s (floor %d)", goos, pkg, floors[family], to, floors[to])
+		}
+	}
+}
+
+// familyOf returns the nearest ancestor of pkg that has a floor.
+func familyOf(pkg string) (string, bool) {
+	if pkg == "" || pkg == "." {
+		return ".", true
+	}
+	for p := pkg; p != "."; p = path.Dir(p) {
+		if _, ok := floors[p]; ok {
+			return p, true
+		}
+	}
+	return "", false
+}
+
+// TestPlainImports keeps what every start of the program pays for small: the
+// inner stage is the same program, so that each dependency is paid for twice.
+func TestPlainImports(t *testing.T) {
+	banned := map[string]string{
+		"net/http":         "it costs every start a millisecond of initialisation",
+		"encoding/gob":     "reflection over types at start",
+		"html/template":    "nothing prints HTML",
+		"testing":          "only tests test",
+		"golang.org/x/net": "it belongs to tests",
+	}
+	err := filepath.WalkDir(".", func(dir string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if dir != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || dir == "bench" || dir == filepath.Join("internal", "need")) {
+			return fs.SkipDir
+		}
+		pkg, err := build.ImportDir(dir, 0)
+		if err != nil {
+			return nil
+		}
+		for _, imp := range pkg.Imports {
+			if why, bad := banned[imp]; bad {
+				t.Errorf("%s imports %s: %s", dir, imp, why)
+			}
+		}
+		if strings.HasPrefix(filepath.Base(dir), "util") || slices.Contains([]string{"common", "helper", "helpers", "manager", "base", "types"}, filepath.Base(dir)) {
+			t.Errorf("%s: a name that says nothing", dir)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,2 @@
+// Package local is this machine as a world.
+package local

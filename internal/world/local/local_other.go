@@ -1,0 +1,53 @@
+//go:build !linux
+
+package local
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/internal/world"
+	"github.com/tether-sandbox/tether/policy"
+)
+
+func refuse() error {
+	return fault.New(fault.SandboxUnavailable, "there is no provider for "+runtime.GOOS+" in this build").
+		WithHint("run tether on Linux")
+}
+
+// World is this machine. On this system it refuses.
+type World struct{}
+
+// ID names this machine.
+func (World) ID() string { return "local" }
+
+// Machine is what grades depend on besides a plan.
+func (World) Machine() enforce.Machine { return enforce.Machine{} }
+
+// Plan refuses.
+func (World) Plan(context.Context, policy.Policy, world.Options) (*plan.Plan, error) {
+	return nil, refuse()
+}
+
+// Run refuses.
+func (World) Run(context.Context, *plan.Plan, world.Command) (world.Outcome, error) {
+	return world.Outcome{}, refuse()
+}
+
+// Clean refuses.
+func Clean(bool) ([]string, error) { return nil, refuse() }
+
+// Fact is one thing found of this machine.
+type Fact struct {
+	What string
+	Good bool
+	Fix  string
+}
+
+// Facts says that nothing is known of this system.
+func Facts() []Fact {
+	return []Fact{{What: "there is no provider for " + runtime.GOOS + " in this build", Fix: "run tether on Linux"}}
+}
