@@ -42,6 +42,7 @@ func Resolve(ctx context.Context, pol policy.Policy, host Host, dir string) (*Pl
 	if err := r.protected(); err != nil {
 		return nil, err
 	}
+	r.scaffold()
 	return r.p, nil
 }
 

@@ -146,6 +146,28 @@ func linksBetween(path, target string) []Link {
 	return links
 }
 
+// scaffold keeps the folders between a private writable place and a view in it
+// from taking writes: they exist only inside, and what was written there would
+// be lost without a word.
+func (r *resolver) scaffold() {
+	for _, s := range slices.Clone(r.p.Scratch) {
+		if !s.Writable {
+			continue
+		}
+		for _, v := range r.p.Views {
+			target := v.Target()
+			if target == s.Path || !inside(target, s.Path) {
+				continue
+			}
+			first, _, deeper := strings.Cut(target[len(s.Path)+1:], "/")
+			path := s.Path + "/" + first
+			if deeper && !slices.ContainsFunc(r.p.Scratch, func(x Scratch) bool { return x.Path == path }) {
+				r.p.Scratch = append(r.p.Scratch, Scratch{Path: path, Mode: 0o755, Bytes: 1 << 20})
+			}
+		}
+	}
+}
+
 // ShowCache shows a folder of Tether's own state as the private cache.
 func (p *Plan) ShowCache(dir string) error {
 	root, _, err := openRoot(dir)

@@ -1,0 +1,30 @@
+# Two commands do everything: make demo, make test.
+export CGO_ENABLED = 0
+GO ?= go
+
+.PHONY: demo test build bench vet setup fuzz
+
+build:
+	$(GO) build -trimpath -ldflags "-s -w" -o bin/tether ./cmd/tether
+
+demo: build
+	@bash demo/demo.sh bin/tether
+
+# TETHER_NEED=all makes a missing kernel feature or program fail instead of skip.
+test: setup vet
+	@sh script/test
+
+vet:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt would change:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet ./...
+	GOOS=darwin $(GO) vet ./...
+	GOOS=windows $(GO) vet ./...
+
+setup:
+	@sh script/setup
+
+bench: build
+	$(GO) run ./bench bin/tether
+
+fuzz:
+	@sh script/fuzz
