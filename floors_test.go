@@ -20,9 +20,9 @@ var floors = map[string]int{
 	"policy": 1, "fact": 2, // what may happen, what did
 	"internal/plan":    3,                                             // the policy, pinned to this machine
 	"internal/environ": 4, "internal/guard": 4, "internal/enforce": 4, // mechanisms
-	"internal/world": 5, // places
-	".":              6, // the API
-	"cmd/tether":     9, // surfaces
+	"internal/world": 5,                        // places
+	".":              6,                        // the API
+	"cmd/tether":     9, "bench": 9, "demo": 9, // surfaces
 }
 
 // owner names the one package that may import each heavy dependency, and why

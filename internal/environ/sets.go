@@ -74,7 +74,7 @@ var sets = [...]set{
 	{"ZDOTDIR", inConfig, "zsh"},
 	{"INPUTRC", constant, "/etc/inputrc"},
 	{"CURL_HOME", inConfig, "curl"},
-	{"WGETRC", constant, "/dev/null"},
+	{"WGETRC", inConfig, "wgetrc"},
 	{"GNUPGHOME", inData, "gnupg"},
 	{"DOCKER_CONFIG", inConfig, "docker"},
 

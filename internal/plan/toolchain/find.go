@@ -224,7 +224,7 @@ func (f *finder) row(r *row, vars map[string]string) {
 
 // shows adds the sub-folders of a toolchain, and reports whether one is there.
 func (f *finder) shows(base string, r *row, visible bool) bool {
-	any := false
+	found := false
 	var denied []string
 	if !visible {
 		for d := range strings.FieldsSeq(r.deny) {
@@ -237,7 +237,7 @@ func (f *finder) shows(base string, r *row, visible bool) bool {
 			if !ok {
 				continue
 			}
-			any = true
+			found = true
 			f.links = append(f.links, to.links...)
 			// A link inside of the folder is no more than that: what it leads
 			// to is there when the table shows it by its own name.
@@ -256,7 +256,7 @@ func (f *finder) shows(base string, r *row, visible bool) bool {
 			f.res.Shows = append(f.res.Shows, s)
 		}
 	}
-	return any
+	return found
 }
 
 // cache finds one module cache.

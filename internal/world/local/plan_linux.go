@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/enforce"
@@ -101,6 +103,7 @@ func environment(p *plan.Plan, pol policy.Policy, host plan.Host, o world.Option
 			in.Private.Cache = p.User + "/cache"
 		}
 		in.GitConfig, in.GoModules, in.MavenRepository = p.GitConfig, p.GoModules, p.MavenRepository
+		company(&in, p, host.Home)
 		in.Sandbox = "native" // which provider it is, is known only when it has started
 		in.Add = p.Env
 	} else if in.Home == "" || pol.Profile == policy.FullAccess {
@@ -131,6 +134,45 @@ func environment(p *plan.Plan, pol policy.Policy, host plan.Host, o world.Option
 		p.ShowFile(c)
 	}
 	return nil
+}
+
+// company passes settings of package managers that live in the hidden home:
+// registries and proxies, without their credentials.
+func company(in *environ.Input, p *plan.Plan, home string) {
+	if home == "" {
+		return
+	}
+	if text := readSetting(home + "/.config/go/env"); text != "" {
+		in.Defaults = append(in.Defaults, environ.GoEnv(text)...)
+	}
+	for _, name := range []string{"/.config/pip/pip.conf", "/.pip/pip.conf"} {
+		if text := readSetting(home + name); text != "" {
+			in.Defaults = append(in.Defaults, environ.PipConf(text)...)
+			break
+		}
+	}
+	if text := environ.Npmrc(readSetting(home + "/.npmrc")); text != "" {
+		p.Files = append(p.Files, plan.File{Path: in.Private.Config + "/npmrc", Content: []byte(text)})
+	}
+}
+
+// readSetting returns a small regular file of the caller's home, or nothing.
+func readSetting(path string) string {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	const most = 1 << 20
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() > most {
+		return ""
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return ""
+	}
+	return string(raw)
 }
 
 // userName is the account name that the command sees.

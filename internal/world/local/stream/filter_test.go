@@ -305,9 +305,9 @@ func TestFilterIsLinear(t *testing.T) {
 		return best
 	}
 	for _, unit := range []string{"\x1b]0;", "\x1b]1337;File=:::::", "\x1bP111q", "\x1b[1;", "\x1b_Gt=d,", "\xe2\x82", "\x1bP" + strings.Repeat("1", 8000) + strings.Repeat("q", 8000), "\x1b]52;"} {
-		small, large := spent(1<<16, unit), spent(1<<19, unit)
+		small, large := spent(1<<15, unit), spent(1<<18, unit)
 		if large > 40*small+20*time.Millisecond { // 8 times would be exact
-			t.Errorf("%.12q: got %v for 512 KiB, %v for 64 KiB", unit, large, small)
+			t.Errorf("%.12q: got %v for 256 KiB, %v for 32 KiB", unit, large, small)
 		}
 	}
 }

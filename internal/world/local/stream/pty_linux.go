@@ -70,6 +70,9 @@ func (s *Set) openTerminal(stdin *os.File, o Options) (err error) {
 	if err == nil {
 		t.master, err = duplicate(master)
 	}
+	if err == nil {
+		t.resize() // before the command can ask
+	}
 	if err != nil {
 		master.Close()
 		return err
@@ -158,7 +161,7 @@ func (t *terminal) prepare() error {
 
 // begin runs before anything is carried.
 func (t *terminal) begin() {
-	t.resize()
+	t.resize() // does nothing unless it has changed since
 	watched := []os.Signal{unix.SIGWINCH, unix.SIGCONT}
 	if t.raw {
 		watched = append(watched, unix.SIGTSTP, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT)

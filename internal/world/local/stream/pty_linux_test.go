@@ -171,6 +171,34 @@ func TestTerminalIsLeftInOrder(t *testing.T) {
 	s.shows("full screen\x1b[?1003l\x1b[?1049l\x1b[?25h")
 }
 
+// Ctrl-S, or a window whose program hangs.
+func TestTerminalThatTakesNothing(t *testing.T) {
+	leaks(t)
+	master, tty, err := openPTY(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	defer tty.Close()
+	c := start(t, Options{Stdin: tty, Stdout: tty, Stderr: tty}, "exec yes")
+	time.Sleep(50 * time.Millisecond)
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	if err := c.set.Settled(ctx); err != context.DeadlineExceeded {
+		t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+	}
+	c.set.Close()
+	if d := time.Since(begin); d > time.Second {
+		t.Errorf("took %v", d)
+	}
+	if !lineMode(int(tty.Fd())) {
+		t.Error("the terminal was not put back")
+	}
+}
+
 func TestTerminalResize(t *testing.T) {
 	s := newScreen(t)
 	c := start(t, s.all(), `trap 'stty size; exit' WINCH; echo ready; while :; do sleep .05; done`)
