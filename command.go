@@ -75,6 +75,10 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 			}
 		}
 	}
+	early := s.world.Warm(s.policy, s.provider)
+	if early != nil {
+		defer early.Discard()
+	}
 	p, err := s.plan(ctx, c.Dir)
 	if err != nil {
 		return Result{}, err
@@ -83,7 +87,7 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 	if err := look.Err(); err != nil {
 		return Result{}, err
 	}
-	cmd := world.Command{Args: argv, Provider: s.provider, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
+	cmd := world.Command{Args: argv, Provider: s.provider, Warm: early, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
 		Time: s.policy.Limits.Time, Signals: c.Signals}
 	if cmd.Time == 0 && !c.Stream {
 		cmd.Time = DefaultTime

@@ -37,14 +37,21 @@ func Compile(p *plan.Plan) []Step {
 	for _, f := range p.Files {
 		steps = append(steps, Step{Do: File, Dst: f.Path, Content: f.Content, Flags: Make | IsFile})
 	}
+	// What lies in a covered folder is not there any more.
 	for _, l := range p.Locks {
-		steps = append(steps, lock(l))
+		if !c.covered(l.Path) {
+			steps = append(steps, lock(l))
+		}
 	}
 	for _, s := range p.Sockets {
-		steps = append(steps, Step{Do: MaskFile, Dst: s, Flags: Gone})
+		if !c.covered(s) {
+			steps = append(steps, Step{Do: MaskFile, Dst: s, Flags: Gone})
+		}
 	}
 	for i := range p.Masks {
-		steps = append(steps, mask(&p.Masks[i]))
+		if !c.covered(p.Masks[i].Path) {
+			steps = append(steps, mask(&p.Masks[i]))
+		}
 	}
 	// Sealed only now: the scaffolding of deeper views was made in them.
 	for _, s := range p.Scratch {
@@ -52,25 +59,69 @@ func Compile(p *plan.Plan) []Step {
 			steps = append(steps, Step{Do: Seal, Dst: s.Path})
 		}
 	}
+	for _, path := range c.open {
+		steps = append(steps, Step{Do: Seal, Dst: path, Flags: Gone})
+	}
 	return steps
 }
 
 type compiler struct {
 	root  bool
 	trees uint32
+	// covers are the covered folders, shown what lies on top of them at some
+	// depth; open are the covers that must take such a thing.
+	covers, open []string
+	shown        map[string]bool
+}
+
+// covered says whether path lies in a covered folder and in nothing that is
+// shown on top of it.
+func (c *compiler) covered(path string) bool {
+	if !slices.ContainsFunc(c.covers, func(cover string) bool { return below(path, cover) }) {
+		return false
+	}
+	for at := path; ; {
+		if c.shown[at] {
+			return false
+		}
+		i := strings.LastIndexByte(at, '/')
+		if i <= 0 {
+			return true
+		}
+		if at = at[:i]; slices.Contains(c.covers, at) {
+			return true
+		}
+	}
+}
+
+// below says whether path lies in the folder dir, and is not dir itself.
+func below(path, dir string) bool {
+	return len(path) > len(dir) && path[len(dir)] == '/' && path[:len(dir)] == dir
+}
+
+// cover hides a folder behind an empty one, which is made ready to take what
+// the plan shows inside of it.
+func (c *compiler) cover(path string) Step {
+	for at := range c.shown {
+		if below(at, path) {
+			c.open = append(c.open, path)
+			return Step{Do: Tmpfs, Dst: path, Mode: 0o555, Size: 1 << 20, Flags: Gone}
+		}
+	}
+	return Step{Do: Cover, Dst: path, Flags: Gone}
 }
 
 // places orders scratch folders, covers and views by path.
 func (c *compiler) places(p *plan.Plan) []Step {
 	var steps []Step
+	c.covers, c.shown = p.Covers, make(map[string]bool, len(p.Views)+len(p.Scratch))
 	for _, s := range p.Scratch {
+		c.shown[s.Path] = true
 		steps = append(steps, Step{Do: Tmpfs, Dst: s.Path, Mode: s.Mode, Size: s.Bytes, Flags: Make})
-	}
-	for _, path := range p.Covers {
-		steps = append(steps, Step{Do: Cover, Dst: path, Flags: Gone})
 	}
 	for i := range p.Views {
 		v := &p.Views[i]
+		c.shown[v.Target()] = true
 		s := Step{Do: Bind, Src: v.Path, Dst: v.Target(), Dev: v.Dev, Ino: v.Ino, Flags: Make | writable(v.Writable)}
 		if v.File {
 			s.Flags |= IsFile
@@ -78,7 +129,16 @@ func (c *compiler) places(p *plan.Plan) []Step {
 		if v.NoExec {
 			s.Flags |= NoExec
 		}
+		if v.Origin == plan.Toolchain || v.Origin == plan.Cache {
+			s.Flags |= Optional
+		}
 		steps = append(steps, s)
+	}
+	// After the views: a cover of a folder that is a view itself hides it.
+	for _, path := range p.Covers {
+		if !c.covered(path) {
+			steps = append(steps, c.cover(path))
+		}
 	}
 	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(key(a.Dst), key(b.Dst)) })
 	if c.root {
@@ -144,7 +204,7 @@ func mask(m *secrets.Mask) Step {
 	case secrets.MaskDir:
 		s.Do = MaskDir
 	case secrets.MaskStub:
-		s.Do, s.Size, s.MTime, s.Mode = MaskStub, m.Size, m.MTime.UnixNano(), 0
+		s.Do, s.Size, s.MTime, s.Mode = MaskStub, m.Size, m.MTime.UnixNano(), m.Mode&0o111
 	default:
 		s.Do = MaskFile
 	}

@@ -29,9 +29,6 @@ type Order struct {
 	// ScopeAbstract and ScopeSignal restrict abstract sockets and signals to
 	// the sandbox by Landlock, where the kernel can.
 	ScopeAbstract, ScopeSignal bool
-	// Stdio, when not zero, is the first of three descriptors that become 0, 1
-	// and 2.
-	Stdio int
 	// Limits; zero sets none.
 	Processes, FileBytes int64
 	// Filter is the seccomp program.
@@ -52,7 +49,6 @@ func (o *Order) Encode() []byte {
 	e.bool(o.Terminal)
 	e.bool(o.ScopeAbstract)
 	e.bool(o.ScopeSignal)
-	e.num(uint64(o.Stdio))
 	e.num(uint64(o.Processes))
 	e.num(uint64(o.FileBytes))
 	e.str(o.Dir)
@@ -77,7 +73,7 @@ func DecodeOrder(b []byte) (*Order, error) {
 	d := decoder{rest: b[len(orderMagic):]}
 	o := &Order{Build: d.bool(), Bare: d.bool(), Loopback: d.bool(), Terminal: d.bool(),
 		ScopeAbstract: d.bool(), ScopeSignal: d.bool(),
-		Stdio: int(d.num()), Processes: int64(d.num()), FileBytes: int64(d.num()), Dir: d.str(), Argv: d.strs(), Env: d.strs()}
+		Processes: int64(d.num()), FileBytes: int64(d.num()), Dir: d.str(), Argv: d.strs(), Env: d.strs()}
 	for range d.count() {
 		v := d.num()
 		o.Filter = append(o.Filter, seccomp.Insn{Code: uint16(v >> 48), Jt: uint8(v >> 40), Jf: uint8(v >> 32), K: uint32(v)})

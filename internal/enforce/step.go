@@ -77,9 +77,13 @@ const (
 	Gone
 	// Flat leaves out mounts below Src.
 	Flat
+	// Optional says that the command can do without: where the ids that the
+	// sandbox is built under cannot reach Src, a bind that is only read is left
+	// out, and one that is written becomes an empty folder in memory.
+	Optional
 )
 
-var flagNames = []string{"ro", "noexec", "dev", "make", "file", "gone", "flat"}
+var flagNames = []string{"ro", "noexec", "dev", "make", "file", "gone", "flat", "optional"}
 
 func (f Flags) String() string {
 	s := ""

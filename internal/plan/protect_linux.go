@@ -45,6 +45,9 @@ func (r *resolver) protected() error {
 		r.lock(path)
 	}
 	r.own()
+	if err := r.aliases(); err != nil {
+		return err
+	}
 	slices.SortStableFunc(r.p.Locks, func(a, b Lock) int { return cmp.Compare(sortKey(a.Path), sortKey(b.Path)) })
 	for _, path := range found.TrackedSecrets {
 		r.note("git tracks the hidden file "+quote(path)+" and keeps its content in its history, where no mask reaches",
@@ -110,9 +113,6 @@ func (r *resolver) writable(path string) bool {
 
 // git shows and locks what git needs.
 func (r *resolver) git(found secrets.Result) error {
-	if home := r.host.Home; home != "" {
-		r.gitGlobal(home)
-	}
 	for _, root := range append([]Root{r.p.Workspace}, r.added...) {
 		s := gitmeta.Search{Workspace: root.Path, Home: r.host.Home, Homes: r.host.Homes}
 		for _, e := range found.GitEntries {
@@ -135,10 +135,14 @@ func (r *resolver) git(found secrets.Result) error {
 		}
 		r.p.Repos = append(r.p.Repos, repos...)
 	}
+	r.gitGlobal()
 	return nil
 }
 
-func (r *resolver) hostGit() []gitmeta.Entry { return gitmeta.HostEntries(r.host.Home) }
+func (r *resolver) hostGit() []gitmeta.Entry { return gitmeta.HostEntries(r.host.Home, r.userConfig()) }
+
+// userConfig is the folder of the user's configuration.
+func (r *resolver) userConfig() string { return filepath.Dir(r.host.ConfigDir) }
 
 // repo shows a repository's git directory where that lies outside, and locks
 // everything by which the host's git would run or find something else.
@@ -223,15 +227,23 @@ func (r *resolver) content(path string, content []byte, why string) {
 }
 
 // gitGlobal prepares the copy of the user's global configuration that git finds
-// inside.
-func (r *resolver) gitGlobal(home string) {
+// inside. Its conditions are judged for the repository of the workspace.
+func (r *resolver) gitGlobal() {
 	var copied []byte
-	for _, path := range []string{filepath.Join(home, ".config/git/config"), filepath.Join(home, ".gitconfig")} {
+	src := gitmeta.GlobalSource{Home: r.host.Home, Read: readSmall}
+	for i := range r.p.Repos {
+		if repo := &r.p.Repos[i]; repo.Verified && (repo.Worktree == r.p.Workspace.Path || repo.Kind == gitmeta.Parent) {
+			src.GitDir, src.Remotes = repo.GitDir, remotes(repo.Config)
+			break
+		}
+	}
+	for _, path := range gitmeta.GlobalFiles(r.host.Home, r.userConfig()) {
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			continue
 		}
-		part, err := gitmeta.GlobalCopy(raw, gitmeta.GlobalSource{Path: path, Home: home, Read: readSmall})
+		src.Path = path
+		part, err := gitmeta.GlobalCopy(raw, src)
 		if err != nil {
 			r.note("git's global file "+quote(path)+" was left out: "+err.Error(), "")
 			continue
@@ -245,6 +257,25 @@ func (r *resolver) gitGlobal(home string) {
 	}
 	r.p.GitConfig = gitConfig
 	r.p.Files = append(r.p.Files, File{Path: gitConfig, Content: copied})
+}
+
+// remotes returns the URLs of a configuration's remotes.
+func remotes(config string) []string {
+	raw, err := readSmall(config)
+	if err != nil {
+		return nil
+	}
+	entries, err := gitmeta.Parse(raw)
+	if err != nil {
+		return nil
+	}
+	var urls []string
+	for _, e := range entries {
+		if e.Section == "remote" && e.Key == "url" {
+			urls = append(urls, e.Value)
+		}
+	}
+	return urls
 }
 
 func readSmall(path string) ([]byte, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/policy"
@@ -37,7 +36,9 @@ func Resolve(ctx context.Context, pol policy.Policy, host Host, dir string) (*Pl
 		return nil, err
 	}
 	r.identity()
-	r.system()
+	if err := r.system(); err != nil {
+		return nil, err
+	}
 	r.tools()
 	if err := r.protected(); err != nil {
 		return nil, err
@@ -102,9 +103,7 @@ func (r *resolver) shown(path string) bool {
 // add shows a root of the policy. One that does not exist is left out with a
 // note: the command still runs, with less.
 func (r *resolver) add(path string, write bool) {
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		path = filepath.Join(r.host.Home, rest)
-	}
+	path = r.expand(path)
 	root, info, err := openRoot(path)
 	if err != nil {
 		r.note("the added root "+quote(path)+" was left out: "+reason(err).Error(), "")
@@ -142,13 +141,20 @@ func (r *resolver) note(what, hint string) {
 const unusedID = 0x70000000
 
 func (r *resolver) identity() {
-	id := Identity{UID: r.host.UID, GID: r.host.GID, HostUID: r.host.UID, HostGID: r.host.GID}
-	if r.host.UID == 0 && r.p.Policy.Profile != policy.FullAccess {
-		id = Identity{UID: r.p.Workspace.UID, GID: r.p.Workspace.GID, Root: true,
-			HostUID: r.p.Workspace.UID, HostGID: r.p.Workspace.GID}
-		if id.UID == 0 {
-			id.HostUID, id.HostGID, id.Idmapped = unusedID, unusedID, true
-		}
+	r.p.Identity = Identity{UID: r.host.UID, GID: r.host.GID, HostUID: r.host.UID, HostGID: r.host.GID}
+	if r.p.Policy.Profile != policy.FullAccess {
+		r.p.Identity = IdentityFor(r.host.UID, r.host.GID, r.p.Workspace)
 	}
-	r.p.Identity = id
+}
+
+// IdentityFor says under which ids a command of the caller runs in a workspace.
+func IdentityFor(uid, gid uint32, workspace Root) Identity {
+	if uid != 0 {
+		return Identity{UID: uid, GID: gid, HostUID: uid, HostGID: gid}
+	}
+	id := Identity{UID: workspace.UID, GID: workspace.GID, Root: true, HostUID: workspace.UID, HostGID: workspace.GID}
+	if id.UID == 0 {
+		id.HostUID, id.HostGID, id.Idmapped = unusedID, unusedID, true
+	}
+	return id
 }

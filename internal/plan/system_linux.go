@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/policy"
 )
 
@@ -26,12 +27,16 @@ const (
 )
 
 // system shows the folders of the system and makes the private ones.
-func (r *resolver) system() {
-	views, links := systemViews()
-	more, moreLinks := runViews()
-	r.link(append(links, moreLinks...)...)
-	for _, v := range append(views, more...) {
-		r.view(v)
+func (r *resolver) system() error {
+	if r.p.Policy.Reads.System {
+		views, links := systemViews()
+		more, moreLinks := runViews()
+		r.link(append(links, moreLinks...)...)
+		for _, v := range append(views, more...) {
+			r.view(v)
+		}
+	} else if err := r.scope(); err != nil {
+		return err
 	}
 	for _, c := range holes {
 		r.cover(c)
@@ -53,6 +58,57 @@ func (r *resolver) system() {
 	if info, err := os.Lstat("/var/tmp"); err == nil && info.IsDir() {
 		r.p.Scratch = append(r.p.Scratch, Scratch{Path: "/var/tmp", Mode: 0o1777, Writable: write})
 	}
+	return nil
+}
+
+// linker is what the dynamic linker needs to start a program at all.
+var linker = [...]string{"/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32",
+	"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d"}
+
+// scope shows exactly the roots that the policy lists and what the dynamic
+// linker needs. Folders above them can be passed, and list nothing else.
+func (r *resolver) scope() error {
+	for _, path := range r.p.Policy.Reads.Only {
+		root, info, err := openRoot(r.expand(path))
+		if err != nil {
+			return fault.Wrap(fault.SandboxViolation, "the listed root "+quote(path)+" cannot be shown", reason(err)).
+				WithHint("take it off the list of reads, or make it")
+		}
+		r.view(View{Root: root, Origin: Added, File: !info.IsDir()})
+		if info.IsDir() {
+			r.added = append(r.added, root)
+		}
+	}
+	for _, path := range linker {
+		info, err := os.Lstat(path)
+		if err != nil {
+			continue
+		}
+		if info.Mode()&os.ModeSymlink != 0 {
+			if to, err := os.Readlink(path); err == nil {
+				r.link(Link{Path: path, To: to})
+			}
+			continue
+		}
+		if root, info, err := openRoot(path); err == nil && root.Path == path {
+			r.view(View{Root: root, Origin: System, File: !info.IsDir()})
+		}
+	}
+	// The usual links at the top, as far as something of theirs is shown.
+	for _, top := range [...]string{"/bin", "/sbin"} {
+		if to, err := os.Readlink(top); err == nil {
+			r.link(Link{Path: top, To: to})
+		}
+	}
+	return nil
+}
+
+// expand replaces a leading ~/ by the caller's home.
+func (r *resolver) expand(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		return filepath.Join(r.host.Home, rest)
+	}
+	return path
 }
 
 // link adds links of the scaffolding; the first of a name stays.

@@ -8,7 +8,7 @@ import (
 // tools shows the toolchains that lie under a hidden home: the folders that a
 // tool needs and no more, always read-only.
 func (r *resolver) tools() {
-	if r.host.Home == "" {
+	if r.host.Home == "" || !r.p.Policy.Reads.System {
 		return
 	}
 	in := toolchain.Input{Home: r.host.Home, Homes: r.host.Homes, Env: r.host.Environ}

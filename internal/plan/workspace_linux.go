@@ -68,8 +68,26 @@ func workspace(path string, homes []Root) (Root, error) {
 		if inside(h.Path, root.Path) {
 			return Root{}, bad(quote(root.Path)+" holds a home folder", nil)
 		}
+		// A mount may show the folder above at another path.
+		for up := h.Path; up != "/"; {
+			up = filepath.Dir(up)
+			if root.is(up) {
+				return Root{}, bad(quote(root.Path)+" is "+quote(up)+", which holds a home folder", nil)
+			}
+		}
+	}
+	for _, wide := range neverWorkspace {
+		if root.is(wide) {
+			return Root{}, bad(quote(root.Path)+" is "+wide+", which is too wide to be a workspace", nil)
+		}
 	}
 	return root, nil
+}
+
+// is says whether path is, without following a link at its end, this folder.
+func (r Root) is(path string) bool {
+	var st syscall.Stat_t
+	return syscall.Lstat(path, &st) == nil && st.Dev == r.Dev && st.Ino == r.Ino
 }
 
 // inside says whether path is dir or lies below it. Both are canonical.

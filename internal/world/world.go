@@ -21,12 +21,21 @@ type World interface {
 	ID() string
 	// Machine is what grades depend on besides a plan.
 	Machine() enforce.Machine
+	// Warm starts what can be started before a plan is known, and returns at
+	// once. It may return nil.
+	Warm(pol policy.Policy, kind enforce.Kind) Warm
 	// Plan pins a policy to this world.
 	Plan(ctx context.Context, pol policy.Policy, o Options) (*plan.Plan, error)
 	// Run runs a command in a planned world. A command that fails is an
 	// Outcome, not an error; an error means that nothing of it ran, or that
 	// how it ended is not known.
 	Run(ctx context.Context, p *plan.Plan, c Command) (Outcome, error)
+}
+
+// Warm is something that was started early for one run.
+type Warm interface {
+	// Discard ends it when it was not used. Otherwise it does nothing.
+	Discard()
 }
 
 // Options are what a plan needs besides the policy.
@@ -43,6 +52,8 @@ type Options struct {
 type Command struct {
 	Args     []string
 	Provider enforce.Kind
+	// Warm is what Warm returned for this run, or nil.
+	Warm Warm
 	// Stdin is what the command reads; nil is an empty input. A file is carried
 	// through a pipe, a terminal through one of ours: the command never gets
 	// the caller's own.

@@ -25,9 +25,9 @@ type Host struct {
 	Exists func(path string) bool
 	// Data makes content readable by bwrap and returns the descriptor.
 	Data func(content []byte) int
-	// Stub returns the path of a file with that size and time that nobody can
+	// Stub returns the path of a file with that size, time and mode that nobody can
 	// open.
-	Stub func(size, mtime int64) (string, error)
+	Stub func(size, mtime int64, mode uint32) (string, error)
 	// Size and DisableUserns say which options this bwrap has (0.8.0).
 	Size, DisableUserns bool
 }
@@ -112,7 +112,7 @@ func (t *translator) step(s *enforce.Step) error {
 		// A plain bind is nodev, so that opening it is EACCES.
 		t.add("--ro-bind", "/dev/null", s.Dst)
 	case enforce.MaskStub:
-		stub, err := t.host.Stub(s.Size, s.MTime)
+		stub, err := t.host.Stub(s.Size, s.MTime, s.Mode)
 		if err != nil {
 			return err
 		}
@@ -136,6 +136,23 @@ func (t *translator) step(s *enforce.Step) error {
 
 func isProc(path string) bool { return len(path) > 6 && path[:6] == "/proc/" }
 
+// Reachable settles the optional steps for ids that may not reach what the
+// caller can: a bind that is only read is left out, one that is written becomes
+// an empty folder in memory.
+func Reachable(steps []enforce.Step, reach func(path string) bool) []enforce.Step {
+	out := make([]enforce.Step, 0, len(steps))
+	for _, s := range steps {
+		if s.Do == enforce.Bind && s.Flags&enforce.Optional != 0 && !reach(s.Src) {
+			if s.Flags&enforce.ReadOnly != 0 {
+				continue
+			}
+			s = enforce.Step{Do: enforce.Tmpfs, Dst: s.Dst, Mode: 0o700, Flags: s.Flags}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
 // Expected drops the steps that bwrap carries out in its own way, so that the
 // inner stage expects exactly the mounts that must be there.
 func Expected(steps []enforce.Step) []enforce.Step {
@@ -144,7 +161,8 @@ func Expected(steps []enforce.Step) []enforce.Step {
 		if s.Do == enforce.Sysctl || s.Do == enforce.Self && isProc(s.Dst) {
 			continue
 		}
-		s.Content = nil
+		// bwrap opens the sources itself: no mount is passed.
+		s.Content, s.Tree = nil, 0
 		out = append(out, s)
 	}
 	return out

@@ -78,50 +78,57 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 		return nil, err
 	}
 	version := versionOf(path)
-	files := &handover{next: 3 + 2} // after the control socket and the order
+	files := &handover{next: 3 + 1} // after the control socket
 	defer files.close()
-	// The command's own descriptors travel apart from bwrap's, whose messages
-	// must not end up in the command's output.
-	stdio := files.next
-	for _, f := range job.Stdio {
-		files.add(f)
-	}
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return nil, fault.Wrap(fault.IsolationUnavailable, "cannot open our own program", err)
 	}
 	files.own(self)
 	exe := files.add(self)
+	stand := &standIns{dir: stubs}
 	host := Host{Exists: exists, Data: files.data,
-		Stub: func(size, mtime int64) (string, error) { return stub(stubs, size, mtime) },
+		Stub: func(size, mtime int64, mode uint32) (string, error) { return stand.file(size, mtime, mode) },
 		Size: version >= 800, DisableUserns: version >= 800}
+	if id.Root {
+		// bwrap runs as the workspace's owner, who cannot look into root's
+		// own folders.
+		job.Order.Steps = Reachable(job.Order.Steps, func(path string) bool { return reach(path, id.HostUID, id.HostGID) })
+		stand = &standIns{temporary: true}
+	}
 	args, err := Arguments(job.Order.Steps, network, host)
 	if err != nil {
+		stand.remove()
 		return nil, err
 	}
 	job.Order.Build = false
-	job.Order.Stdio = stdio
 	job.Order.Steps = Expected(job.Order.Steps)
 	list := files.data([]byte(strings.Join(args, "\x00") + "\x00"))
 	if files.err != nil {
+		stand.remove()
 		return nil, fault.Wrap(fault.IsolationUnavailable, "cannot hand the plan to bwrap", files.err)
 	}
 	complaint := &firstBytes{}
 	cmd := &exec.Cmd{Path: path, Dir: "/", Env: []string{},
 		Args: []string{"bwrap", "--args", strconv.Itoa(list), "--", "/proc/self/fd/" + strconv.Itoa(exe), inner.Name},
-		// bwrap's own messages, bounded; its output is nobody's.
+		// bwrap's own messages, bounded; its output is nobody's. The command's
+		// descriptors go to the inner stage, past bwrap.
 		Stderr: complaint, WaitDelay: time.Second,
 		ExtraFiles:  files.files,
 		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}}
 	if id.Root {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: id.HostUID, Gid: id.HostGID}
 	}
-	p, err := supervise.Start(cmd, &job.Order, explain)
+	p, err := supervise.Launch(cmd, explain)
+	if err == nil {
+		err = p.Begin(&job.Order, job.Stdio)
+	}
 	if err != nil {
+		stand.remove()
 		return nil, fault.Wrap(fault.IsolationUnavailable, "cannot start "+path, err)
 	}
 	masks := len(job.Order.Steps)
-	return &process{Process: p, path: path, complaint: complaint,
+	return &process{Process: p, path: path, complaint: complaint, stand: stand,
 		// bwrap's time grows with the square of the number of mounts.
 		patience: 2*time.Second + time.Duration(masks*masks)*time.Microsecond*4}, nil
 }
@@ -131,6 +138,7 @@ type process struct {
 	*supervise.Process
 	path      string
 	complaint *firstBytes
+	stand     *standIns
 	patience  time.Duration
 }
 
@@ -138,6 +146,7 @@ type process struct {
 // a bwrap that hangs.
 func (p *process) Ready() error {
 	err := p.ReadyIn(p.patience)
+	p.stand.remove()
 	if err == nil || p.Heard() {
 		return err
 	}
@@ -170,10 +179,64 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// stub returns a sparse file with a size and time that nobody can open. It
-// says nothing of the file that it stands for, and is kept for the next run.
-func stub(dir string, size, mtime int64) (string, error) {
-	path := filepath.Join(dir, fmt.Sprintf("%d-%d", size, mtime))
+// reach says whether a process with these ids and no other groups can get to
+// path, as far as modes tell. Access lists may say more; then less is shown.
+func reach(path string, uid, gid uint32) bool {
+	for at := path; ; at = filepath.Dir(at) {
+		info, err := os.Lstat(at)
+		if err != nil {
+			return false
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return false
+		}
+		need := st.Mode & 0o111
+		switch {
+		case st.Uid == uid:
+			need &= 0o100
+		case st.Gid == gid:
+			need &= 0o010
+		default:
+			need &= 0o001
+		}
+		if info.IsDir() && need == 0 {
+			return false
+		}
+		if at == "/" {
+			return true
+		}
+	}
+}
+
+// standIns are the files that stand for hidden ones that git tracks.
+type standIns struct {
+	// dir holds them. Temporary ones lie where the workspace's owner can reach
+	// them, and go as soon as bwrap has mounted them.
+	dir       string
+	temporary bool
+}
+
+func (s *standIns) remove() {
+	if s.temporary && s.dir != "" {
+		_ = os.RemoveAll(s.dir)
+	}
+}
+
+// file returns a sparse file with a size, a time and the execute bits of a mode
+// that nobody can open. It says nothing of the file that it stands for, and is kept for the next run.
+func (s *standIns) file(size, mtime int64, mode uint32) (string, error) {
+	if s.temporary && s.dir == "" {
+		dir, err := os.MkdirTemp("/run", "tether-")
+		if err == nil {
+			s.dir, err = dir, os.Chmod(dir, 0o711)
+		}
+		if err != nil {
+			return "", fault.Wrap(fault.IsolationUnavailable, "cannot make a stand-in file", err)
+		}
+	}
+	dir := s.dir
+	path := filepath.Join(dir, fmt.Sprintf("%d-%d-%o", size, mtime, mode&0o111))
 	if info, err := os.Lstat(path); err == nil && info.Size() == size && info.ModTime().UnixNano() == mtime {
 		return path, nil
 	}
@@ -186,7 +249,7 @@ func stub(dir string, size, mtime int64) (string, error) {
 	}
 	defer f.Close()
 	t := time.Unix(0, mtime)
-	if err := errors.Join(f.Truncate(size), os.Chtimes(f.Name(), t, t), f.Chmod(0), os.Rename(f.Name(), path)); err != nil {
+	if err := errors.Join(f.Truncate(size), os.Chtimes(f.Name(), t, t), f.Chmod(os.FileMode(mode&0o111)), os.Rename(f.Name(), path)); err != nil {
 		return "", fault.Wrap(fault.IsolationUnavailable, "cannot make a stand-in file", err)
 	}
 	return path, nil

@@ -51,14 +51,6 @@ func run() (syscall.WaitStatus, error) {
 	if err != nil {
 		return 0, &stage{"order", err}
 	}
-	if order.Stdio != 0 {
-		for fd := range 3 {
-			if err := unix.Dup3(order.Stdio+fd, fd, 0); err != nil {
-				return 0, &stage{"descriptors", err}
-			}
-			unix.Close(order.Stdio + fd)
-		}
-	}
 	// 1 and not 0: a core handler behind a pipe runs whatever the limit is,
 	// except that 1 makes the kernel give up (fs/coredump.c).
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}); err != nil {
@@ -218,7 +210,9 @@ func obey(pid int) {
 			continue
 		}
 		if err != nil || n == 0 {
-			killTree()
+			if os.Getpid() != 1 {
+				killTree() // no namespace ends with us
+			}
 			os.Exit(125)
 		}
 		if n != 2 {
@@ -251,13 +245,27 @@ func reap(pid int) (syscall.WaitStatus, error) {
 	}
 }
 
+// readOrder waits for the order and takes over the command's descriptors.
 func readOrder() (*enforce.Order, []int, error) {
-	f := os.NewFile(FDOrder, "order")
+	fds, err := receive()
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(fds) != 4 {
+		return nil, nil, errors.New("an order comes with four descriptors")
+	}
+	f := os.NewFile(uintptr(fds[0]), "order")
 	raw, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<30))
 	if err != nil {
 		return nil, nil, err
 	}
 	f.Close()
+	for i, fd := range fds[1:] {
+		if err := unix.Dup3(fd, i, 0); err != nil {
+			return nil, nil, err
+		}
+		unix.Close(fd)
+	}
 	order, err := enforce.DecodeOrder(raw)
 	if err != nil {
 		return nil, nil, err
@@ -269,35 +277,41 @@ func readOrder() (*enforce.Order, []int, error) {
 	for i := range order.Steps {
 		n = max(n, int(order.Steps[i].Tree))
 	}
-	trees, err := receiveTrees(n)
-	return order, trees, err
-}
-
-// receiveTrees takes n detached mounts from the supervisor. They come later
-// than the order, since they are mapped by this process's own user namespace.
-func receiveTrees(n int) ([]int, error) {
+	// The detached mounts come after the order, since they are mapped by this
+	// process's own user namespace.
 	var trees []int
 	for len(trees) < n {
-		var b [1]byte
-		oob := make([]byte, unix.CmsgSpace(4*TreesPerPacket))
-		_, got, _, _, err := unix.Recvmsg(FDControl, b[:], oob, unix.MSG_CMSG_CLOEXEC)
+		more, err := receive()
+		if err != nil {
+			return nil, nil, err
+		}
+		trees = append(trees, more...)
+	}
+	return order, trees, nil
+}
+
+// receive takes the descriptors of one packet from the supervisor. If that is
+// gone before it has said anything, so are we.
+func receive() ([]int, error) {
+	var b [1]byte
+	oob := make([]byte, unix.CmsgSpace(4*TreesPerPacket))
+	for {
+		n, got, _, _, err := unix.Recvmsg(FDControl, b[:], oob, unix.MSG_CMSG_CLOEXEC)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
+		if n == 0 {
+			os.Exit(125)
+		}
 		messages, err := unix.ParseSocketControlMessage(oob[:got])
 		if err != nil || len(messages) != 1 {
-			return nil, errors.New("no mounts were passed")
+			return nil, errors.New("a packet without descriptors")
 		}
-		fds, err := unix.ParseUnixRights(&messages[0])
-		if err != nil {
-			return nil, err
-		}
-		trees = append(trees, fds...)
+		return unix.ParseUnixRights(&messages[0])
 	}
-	return trees, nil
 }
 
 func send(m Message) {

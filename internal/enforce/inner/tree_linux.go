@@ -21,13 +21,10 @@ func signalTree(sig unix.Signal) {
 	}
 }
 
-// killTree kills everything that the command left. The exit of process 1 makes
-// the kernel do it; a subreaper kills its children, and then the orphans that
-// come to it, until there are none.
+// killTree kills everything that the command left and waits until it is gone:
+// orphans become our children, so there is nobody left when we have none. It
+// does not wait for the kernel to take the namespaces apart.
 func killTree() {
-	if os.Getpid() == 1 {
-		return
-	}
 	for {
 		signalTree(unix.SIGKILL)
 		_, err := unix.Wait4(-1, nil, 0, nil)

@@ -41,13 +41,10 @@ func Wanted(args []string) bool {
 	return len(args) == 2 && args[1] == Name && strings.HasPrefix(args[0], "/proc/self/fd/")
 }
 
-// The descriptors that the supervisor hands over, besides 0 to 2.
-const (
-	// FDControl is a SOCK_SEQPACKET socket.
-	FDControl = 3
-	// FDOrder is a memfd that holds the encoded order.
-	FDOrder = 4
-)
+// FDControl is the descriptor of the control socket, a SOCK_SEQPACKET. The first
+// packet on it carries the order, in a memory file, and the command's 0, 1 and
+// 2; those that follow carry the detached mounts that the order asks for.
+const FDControl = 3
 
 // TreesPerPacket is how many descriptors one packet on the control socket
 // carries at most (the kernel's SCM_MAX_FD is 253).

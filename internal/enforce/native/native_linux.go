@@ -2,6 +2,8 @@ package native
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"syscall"
 
@@ -14,30 +16,79 @@ import (
 	"github.com/tether-sandbox/tether/internal/plan"
 )
 
-// Start starts a job in namespaces of its own. With network the job shares the
-// host's network namespace.
+// Stage is an inner stage in namespaces of its own that waits for its job.
+type Stage struct {
+	id      plan.Identity
+	network bool
+	process *supervise.Process
+}
+
+// Launch starts an inner stage before its job is known, and does not wait for
+// it: starting it and planning the job take about as long. With network it
+// shares the host's network namespace.
 //
 // The inner stage is this very program, executed again; the caller must have
 // lent it (see package inner).
-func Start(id plan.Identity, network bool, job enforce.Job) (enforce.Process, error) {
-	job.Order.Build = true
-	job.Order.Loopback = !network
-	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{inner.Name},
-		Env: []string{}, Dir: "/",
-		Stdin: job.Stdio[0], Stdout: job.Stdio[1], Stderr: job.Stdio[2],
-		SysProcAttr: attributes(id, network),
+func Launch(id plan.Identity, network bool) (*Stage, error) {
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{inner.Name}, Env: []string{"GOGC=off"}, Dir: "/",
+		SysProcAttr: attributes(id, network)}
+	if id.Root {
+		if err := makeExecutable(cmd); err != nil {
+			return nil, err
+		}
 	}
-	p, err := supervise.Start(cmd, &job.Order, explain)
+	p, err := supervise.Launch(cmd, explain)
 	if err != nil {
-		return nil, refused("start the inner stage", err)
-	}
-	if err := sendTrees(p, id, job.Order.Steps); err != nil {
-		p.Kill()
-		_, _ = p.Wait()
 		return nil, err
 	}
-	return p, nil
+	return &Stage{id, network, p}, nil
+}
+
+// Fits says whether the stage is one for these ids and this network.
+func (s *Stage) Fits(id plan.Identity, network bool) bool { return s.id == id && s.network == network }
+
+// Discard ends a stage that is not needed.
+func (s *Stage) Discard() { s.process.Discard() }
+
+// Begin gives the stage its job.
+func (s *Stage) Begin(job enforce.Job) (enforce.Process, error) {
+	job.Order.Build = true
+	job.Order.Loopback = !s.network
+	if err := s.process.Begin(&job.Order, job.Stdio); err != nil {
+		s.process.Discard()
+		return nil, refused("start the inner stage", err)
+	}
+	if err := sendTrees(s.process, s.id, job.Order.Steps); err != nil {
+		s.process.Kill()
+		_, _ = s.process.Wait()
+		return nil, err
+	}
+	return s.process, nil
+}
+
+// makeExecutable lets the inner stage be executed by an id that may not execute
+// our own file, as a program in root's home often is.
+func makeExecutable(cmd *exec.Cmd) error {
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return fault.Wrap(fault.IsolationUnavailable, "cannot open our own program", err)
+	}
+	defer self.Close()
+	info, err := self.Stat()
+	if err != nil || info.Mode().Perm()&0o001 != 0 {
+		return err
+	}
+	content, err := io.ReadAll(self)
+	if err != nil {
+		return fault.Wrap(fault.IsolationUnavailable, "cannot read our own program", err)
+	}
+	copied, err := supervise.Memory("tether", content)
+	if err != nil {
+		return fault.Wrap(fault.IsolationUnavailable, "cannot copy our own program to memory", err)
+	}
+	cmd.ExtraFiles = append(cmd.ExtraFiles, copied)
+	cmd.Path = "/proc/self/fd/4" // right after the control socket
+	return nil
 }
 
 // lastCap is CAP_CHECKPOINT_RESTORE, the last capability of Linux 6.x.

@@ -8,7 +8,21 @@ import (
 	"github.com/tether-sandbox/tether/internal/plan"
 )
 
-// Start refuses: there are no namespaces on this system.
-func Start(plan.Identity, bool, enforce.Job) (enforce.Process, error) {
+// Stage is an inner stage; there are none on this system.
+type Stage struct{}
+
+// Launch refuses: there are no namespaces on this system.
+func Launch(plan.Identity, bool) (*Stage, error) {
+	return nil, fault.New(fault.SandboxUnavailable, "the native provider needs Linux")
+}
+
+// Fits is never true.
+func (*Stage) Fits(plan.Identity, bool) bool { return false }
+
+// Discard does nothing.
+func (*Stage) Discard() {}
+
+// Begin refuses.
+func (*Stage) Begin(enforce.Job) (enforce.Process, error) {
 	return nil, fault.New(fault.SandboxUnavailable, "the native provider needs Linux")
 }

@@ -21,9 +21,11 @@ import (
 type Process struct {
 	cmd     *exec.Cmd
 	control *os.File
-	done    chan struct{}
-	werr    error
-	// Explain turns a failure that the inner stage reports into an error.
+	// started is closed when the program runs or serr says why it does not;
+	// done when it is gone.
+	started, done chan struct{}
+	serr, werr    error
+	// explain turns a failure that the inner stage reports into an error.
 	explain func(inner.Message) error
 
 	// ready is closed when the first message is in, over when the last is.
@@ -34,37 +36,57 @@ type Process struct {
 	gone bool
 }
 
-// Start starts cmd, which must become the inner stage, with the control socket
-// and the order as its first extra descriptors. explain turns a failure that
-// the inner stage reports into an error for people.
-func Start(cmd *exec.Cmd, order *enforce.Order, explain func(inner.Message) error) (*Process, error) {
+// Launch starts cmd, which must become the inner stage, with the control socket
+// as its first extra descriptor, and does not wait for it. explain turns a
+// failure that the inner stage reports into an error for people.
+func Launch(cmd *exec.Cmd, explain func(inner.Message) error) (*Process, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fault.Wrap(fault.IsolationUnavailable, "no control socket", err)
 	}
-	theirs := os.NewFile(uintptr(pair[1]), "control")
-	defer theirs.Close()
 	if err := unix.SetNonblock(pair[0], true); err != nil {
 		unix.Close(pair[0])
+		unix.Close(pair[1])
 		return nil, fault.Wrap(fault.IsolationUnavailable, "no control socket", err)
 	}
 	p := &Process{cmd: cmd, control: os.NewFile(uintptr(pair[0]), "control"), explain: explain,
-		done: make(chan struct{}), ready: make(chan struct{}), over: make(chan struct{})}
+		started: make(chan struct{}), done: make(chan struct{}), ready: make(chan struct{}), over: make(chan struct{})}
+	theirs := os.NewFile(uintptr(pair[1]), "control")
+	cmd.ExtraFiles = append([]*os.File{theirs}, cmd.ExtraFiles...)
+	go p.supervise(theirs)
+	return p, nil
+}
+
+// Begin gives the inner stage its order and the command's descriptors. An error
+// means that the program could not be started, or is gone already.
+func (p *Process) Begin(order *enforce.Order, stdio [3]*os.File) error {
 	file, err := Memory("tether-order", order.Encode())
 	if err != nil {
-		p.control.Close()
-		return nil, fault.Wrap(fault.IsolationUnavailable, "no memory file for the order", err)
+		return fault.Wrap(fault.IsolationUnavailable, "no memory file for the order", err)
 	}
 	defer file.Close()
-	cmd.ExtraFiles = append([]*os.File{theirs, file}, cmd.ExtraFiles...)
-	started := make(chan error)
-	go p.supervise(started)
-	if err := <-started; err != nil {
-		p.control.Close()
-		return nil, err
+	<-p.started
+	if p.serr != nil {
+		return p.serr
 	}
 	go p.listen()
-	return p, nil
+	fds := []int{int(file.Fd())}
+	for _, f := range stdio {
+		fds = append(fds, int(f.Fd()))
+	}
+	if err := p.Pass(fds); err != nil && !errors.Is(err, unix.EPIPE) {
+		return err
+	}
+	return nil // whoever is gone says why by what it said last
+}
+
+// Discard ends a process that was launched and is not needed.
+func (p *Process) Discard() {
+	go func() {
+		<-p.started
+		p.Kill()
+		p.control.Close()
+	}()
 }
 
 // PID is the process id, on the host, of the program that was started.
@@ -86,14 +108,19 @@ func Memory(name string, content []byte) (*os.File, error) {
 
 // supervise starts the inner stage and waits for it, from one thread that
 // lives as long: the parent-death signal follows the thread that cloned.
-func (p *Process) supervise(started chan<- error) {
+func (p *Process) supervise(theirs *os.File) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	err := p.cmd.Start()
-	started <- err
-	if err != nil {
+	p.serr = p.cmd.Start()
+	theirs.Close()
+	if p.serr != nil {
+		p.gone = true
+		p.control.Close()
+		close(p.started)
+		close(p.done)
 		return
 	}
+	close(p.started)
 	p.werr = p.cmd.Wait()
 	p.mu.Lock()
 	p.gone = true
@@ -137,7 +164,7 @@ func (p *Process) Signal(sig int, all bool) {
 func (p *Process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.gone {
+	if p.cmd.Process != nil && !p.gone {
 		_ = p.cmd.Process.Kill()
 	}
 }
@@ -165,13 +192,16 @@ func (p *Process) ReadyIn(patience time.Duration) error {
 	return p.Ready()
 }
 
-// Wait returns when the inner stage, and with it everything inside, is gone.
+// Wait returns when every process of the command is gone. The inner stage, which
+// has nothing more to do then, may take a moment longer, as the kernel takes its
+// namespaces apart.
 func (p *Process) Wait() (enforce.Ended, error) {
 	<-p.over
+	if p.last.Kind == inner.Exited {
+		return enforce.Ended{Status: p.last.Status}, nil
+	}
 	<-p.done
 	switch p.last.Kind {
-	case inner.Exited:
-		return enforce.Ended{Status: p.last.Status}, nil
 	case inner.NoExec:
 		return enforce.Ended{NoExec: int(p.last.Errno)}, nil
 	case inner.Failed:
@@ -202,6 +232,9 @@ func (p *Process) listen() {
 			break
 		}
 		p.last = m
+		if m.Kind == inner.Exited {
+			break
+		}
 		if p.first.Kind == 0 {
 			p.first = m
 			close(p.ready)

@@ -15,9 +15,10 @@ import (
 // we are gone.
 func startBare(job enforce.Job) (enforce.Process, error) {
 	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{inner.Name}, Env: []string{}, Dir: "/",
-		Stdin: job.Stdio[0], Stdout: job.Stdio[1], Stderr: job.Stdio[2],
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
-	return supervise.Start(cmd, &job.Order, func(m inner.Message) error {
-		return fault.New(fault.Internal, m.What)
-	})
+	p, err := supervise.Launch(cmd, func(m inner.Message) error { return fault.New(fault.Internal, m.What) })
+	if err != nil {
+		return nil, err
+	}
+	return p, p.Begin(&job.Order, job.Stdio)
 }

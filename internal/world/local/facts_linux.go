@@ -3,6 +3,7 @@ package local
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -72,7 +73,7 @@ func Facts() []Fact {
 	} else {
 		add(true, "bwrap at "+path, "")
 	}
-	if host, err := caller(os.Environ()); err == nil && !bareExplicit(gitmeta.HostEntries(host.Home)) {
+	if host, err := caller(os.Environ()); err == nil && !bareExplicit(gitmeta.HostEntries(host.Home, filepath.Dir(host.ConfigDir))) {
 		add(false, "git takes any folder that looks like a bare repository for one, and runs what its config says",
 			"git config --global safe.bareRepository explicit")
 	}

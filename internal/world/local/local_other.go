@@ -27,6 +27,9 @@ func (World) ID() string { return "local" }
 // Machine is what grades depend on besides a plan.
 func (World) Machine() enforce.Machine { return enforce.Machine{} }
 
+// Warm starts nothing.
+func (World) Warm(policy.Policy, enforce.Kind) world.Warm { return nil }
+
 // Plan refuses.
 func (World) Plan(context.Context, policy.Policy, world.Options) (*plan.Plan, error) {
 	return nil, refuse()

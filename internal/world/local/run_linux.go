@@ -46,6 +46,9 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 	if set.Terminal() {
 		c.Signals = raw
 	}
+	if c.Provider != enforce.Unconfined && c.Provider != enforce.Guard {
+		trustIndexes(ctx, p)
+	}
 	before, err := takeSnapshot(p, c.Provider)
 	if err != nil {
 		return world.Outcome{}, err
@@ -117,7 +120,7 @@ func startFirst(p *plan.Plan, c world.Command, abi int, job enforce.Job) (world.
 		}
 		var proc enforce.Process
 		if err == nil {
-			proc, err = start(kind, p, job)
+			proc, err = start(kind, p, c.Warm, job)
 		}
 		if err == nil {
 			out.Provider, out.Grades = kind, grades
@@ -133,13 +136,22 @@ func startFirst(p *plan.Plan, c world.Command, abi int, job enforce.Job) (world.
 
 // start starts a job with one provider. It returns once the command runs, or
 // the program could not be executed: until then another provider may be tried.
-func start(kind enforce.Kind, p *plan.Plan, job enforce.Job) (enforce.Process, error) {
+func start(kind enforce.Kind, p *plan.Plan, early world.Warm, job enforce.Job) (enforce.Process, error) {
 	network := p.Policy.Network.Mode == policy.Open
 	var proc enforce.Process
 	var err error
 	switch kind {
 	case enforce.Native:
-		proc, err = native.Start(p.Identity, network, job)
+		var stage *native.Stage
+		if w, ok := early.(*warm); ok {
+			stage = w.take(p.Identity, network)
+		}
+		if stage == nil {
+			stage, err = native.Launch(p.Identity, network)
+		}
+		if err == nil {
+			proc, err = stage.Begin(job)
+		}
 	case enforce.Bwrap:
 		proc, err = bwrap.Start(p.Identity, network, filepath.Join(p.StateDir, "stubs"), job)
 	case enforce.Unconfined, enforce.Guard:
