@@ -154,6 +154,13 @@ func (p *process) Ready() error {
 	return e.WithHint("tether doctor")
 }
 
+// Wait returns when everything is gone, bwrap's own process included.
+func (p *process) Wait() (enforce.Ended, error) {
+	ended, err := p.Process.Wait()
+	<-p.Gone()
+	return ended, err
+}
+
 func explain(m inner.Message) error {
 	return fault.New(fault.IsolationUnavailable, "inside bwrap: "+m.What)
 }

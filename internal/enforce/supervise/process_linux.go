@@ -213,6 +213,9 @@ func (p *Process) Wait() (enforce.Ended, error) {
 	return enforce.Ended{}, fault.Wrap(fault.IsolationUnavailable, "the inner stage ended before the command started", p.werr)
 }
 
+// Gone is closed when the program that was started is gone.
+func (p *Process) Gone() <-chan struct{} { return p.done }
+
 // listen reads what the inner stage says until it closes its end.
 func (p *Process) listen() {
 	defer close(p.over)
