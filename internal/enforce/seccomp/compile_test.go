@@ -21,8 +21,8 @@ func TestGolden(t *testing.T) {
 	for _, arch := range archs {
 		for name, o := range map[string]seccomp.Options{
 			"strict": {Arch: arch},
-			"usual":  {Arch: arch, Inet: true, Unix: true},
-			"nested": {Arch: arch, Inet: true, Unix: true, NestedUserNS: true, NestedMounts: true},
+			"usual":  {Arch: arch, Inet: true, Unix: true, SetGID: true},
+			"nested": {Arch: arch, Inet: true, Unix: true, SetGID: true, NestedUserNS: true, NestedMounts: true},
 		} {
 			file := filepath.Join("testdata", arch+"-"+name+".golden")
 			got := ""
@@ -129,7 +129,7 @@ func TestEveryLineIsReached(t *testing.T) {
 // reach finds options and a call that line i of the table refuses.
 func reach(arch string, i int) (seccomp.Options, call, bool) {
 	nr, _ := table()[i].Number(arch)
-	tries := [3][]uint64{{0}, {0}, {0}}
+	tries := [4][]uint64{{0}, {0}, {0}, {0}}
 	for _, r := range table() {
 		if n, ok := r.Number(arch); !ok || n != nr {
 			continue
@@ -146,13 +146,15 @@ func reach(arch string, i int) (seccomp.Options, call, bool) {
 			}
 		}
 	}
-	for _, o := range []seccomp.Options{{Arch: arch}, {Arch: arch, Inet: true, Unix: true}} {
+	for _, o := range []seccomp.Options{{Arch: arch}, {Arch: arch, Inet: true, Unix: true, SetGID: true}} {
 		for _, a := range tries[0] {
 			for _, b := range tries[1] {
 				for _, d := range tries[2] {
-					c := call{arch: audit(arch), nr: nr, args: [6]uint64{a, b, d}}
-					if _, line := naive(o, c); line == i {
-						return o, c, true
+					for _, e := range tries[3] {
+						c := call{arch: audit(arch), nr: nr, args: [6]uint64{a, b, d, e}}
+						if _, line := naive(o, c); line == i {
+							return o, c, true
+						}
 					}
 				}
 			}
@@ -188,7 +190,9 @@ func TestOptionsOnlyOpen(t *testing.T) {
 }
 
 func TestDoors(t *testing.T) {
-	usual := func(arch string) seccomp.Options { return seccomp.Options{Arch: arch, Inet: true, Unix: true} }
+	usual := func(arch string) seccomp.Options {
+		return seccomp.Options{Arch: arch, Inet: true, Unix: true, SetGID: true}
+	}
 	for _, c := range []struct {
 		name string
 		call call

@@ -108,6 +108,13 @@ func probes() []probe {
 		refused("reboot", 0, 0, 0), refused("settimeofday", bad), refused("clock_settime", none, bad), refused("acct", bad),
 		refused("syslog", 99), refused("iopl", 99), refused("ioperm", none, none, 1), refused("vhangup"),
 
+		refused("openat2", none, bad, bad, 24),
+		called("setuid", refused("chmod", bad, 0o4755)), called("setuid", refused("fchmod", none, 0o4755)),
+		called("setuid", refused("fchmodat", none, bad, 0o4755)), called("setuid", refused("fchmodat2", none, bad, 0o4755, 0)),
+		called("setuid", refused("open", bad, 0o100, 0o4755)), called("setuid", refused("openat", none, bad, 0o100, 0o4755)),
+		called("setuid tmpfile", refused("openat", none, bad, 0o20200002, 0o4755)), called("setuid", refused("creat", bad, 0o4755)),
+		called("setuid", refused("mknod", bad, 0o104755, 0)), called("setuid", refused("mknodat", none, bad, 0o104755, 0)),
+
 		called("device", refused("mknod", bad, 0o20666, 0x103)), called("device", refused("mknodat", none, bad, 0o20666, 0x103)),
 		called("disk", refused("mknodat", none, bad, 0o60666, 0x103)),
 		called("TIOCSTI", refused("ioctl", none, 0x5412)), called("TIOCSTI high", refused("ioctl", none, 0x5412|1<<32)),
@@ -134,7 +141,15 @@ func probes() []probe {
 		open("pidfd_open", unix.SYS_PIDFD_OPEN, none), open("cachestat", unix.SYS_CACHESTAT, none, bad, bad),
 		open("mlock", unix.SYS_MLOCK, 0, 0), open("process_madvise", unix.SYS_PROCESS_MADVISE, none, bad, 1),
 
+		open("chmod plain", unix.SYS_FCHMODAT, none, bad, 0o755), open("fchmod plain", unix.SYS_FCHMOD, none, 0o1777),
+		open("openat without a mode", unix.SYS_OPENAT, none, bad, 0, 0o4755), open("openat plain", unix.SYS_OPENAT, none, bad, 0o100, 0o644),
+
 		// The strictest options refuse these.
+		open("chmod setgid", nr("chmod"), bad, 0o2775), open("fchmodat2 setgid", unix.SYS_FCHMODAT2, none, bad, 0o2775, 0),
+		open("open setgid", nr("open"), bad, 0o100, 0o2755), open("openat setgid", unix.SYS_OPENAT, none, bad, 0o100, 0o2755),
+		open("creat setgid", nr("creat"), bad, 0o2755), open("mknod setgid", nr("mknod"), bad, 0o102755, 0),
+		open("mknodat setgid", unix.SYS_MKNODAT, none, bad, 0o102755, 0),
+		open("fchmodat setgid", unix.SYS_FCHMODAT, none, bad, 0o2775), open("fchmod setgid", unix.SYS_FCHMOD, none, 0o2775),
 		open("socket tcp", unix.SYS_SOCKET, 2, 1, 0), open("socket tcp6", unix.SYS_SOCKET, 10, 1, 6),
 		open("socket unix", unix.SYS_SOCKET, 1, 1, 0), open("socket route", unix.SYS_SOCKET, 16, 3, 0),
 	}

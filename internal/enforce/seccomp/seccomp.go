@@ -49,6 +49,9 @@ type Options struct {
 	// command can then take apart the mounts that hide its files, unless
 	// something else prevents it.
 	NestedMounts bool
+	// SetGID leaves set-gid bits open, which git's shared repositories put on
+	// folders. Set-uid bits are always refused.
+	SetGID bool
 }
 
 // granted is the set of rules' conditions that o meets.
@@ -57,7 +60,7 @@ func (o Options) granted() Lift {
 	for _, f := range [...]struct {
 		on  bool
 		bit Lift
-	}{{o.Inet, LiftInet}, {o.Unix, LiftUnix}, {o.NestedUserNS, LiftUserNS}, {o.NestedMounts, LiftMounts}} {
+	}{{o.Inet, LiftInet}, {o.Unix, LiftUnix}, {o.NestedUserNS, LiftUserNS}, {o.NestedMounts, LiftMounts}, {o.SetGID, LiftSetGID}} {
 		if f.on {
 			l |= f.bit
 		}
@@ -74,6 +77,7 @@ const (
 	LiftUnix
 	LiftUserNS
 	LiftMounts
+	LiftSetGID
 )
 
 // Rule refuses a system call with an error.

@@ -30,7 +30,7 @@ func reserved(arch string) [][2]uint32 {
 // only narrow), memfd_secret (hides memory from the kernel, not from us).
 func Table() []Rule {
 	return slices.Concat(mountRules(), namespaceRules(), kernelRules(), processRules(),
-		machineRules(), deviceRules(), socketRules())
+		machineRules(), privilegeRules(), deviceRules(), socketRules())
 }
 
 // Rules returns the rules in force under o, in the table's order.
@@ -182,6 +182,38 @@ func machineRules() []Rule {
 		{"ioperm", 173, none, EPERM, 0, nil, "hardware ports"},
 		{"vhangup", 153, 58, EPERM, 0, nil, "hangs up the user's terminal"},
 	}
+}
+
+// privilegeRules keep a command from leaving set-uid files behind. Inside, no
+// mount honours them; on the host a file of the workspace's owner would lend
+// that owner's rights, root's when root runs Tether, to whoever starts it.
+func privilegeRules() []Rule {
+	const (
+		setUID, setGID = 0o4000, 0o2000
+		creates        = 0o100 | 0o20000000 // O_CREAT, O_TMPFILE: only then is there a mode
+		why            = "a set-uid file would lend its owner's rights to whoever starts it on the host"
+		whyGroup       = "a set-gid file would lend root's group to whoever starts it on the host"
+	)
+	rules := []Rule{
+		{"openat2", 437, 437, ENOSYS, 0, nil, "its mode lies in memory, out of sight; programs fall back to openat"},
+	}
+	for _, bit := range []struct {
+		mask uint32
+		lift Lift
+		why  string
+	}{{setUID, 0, why}, {setGID, LiftSetGID, whyGroup}} {
+		rules = append(rules,
+			Rule{"chmod", 90, none, EPERM, bit.lift, []Cond{anyOf(1, bit.mask)}, bit.why},
+			Rule{"fchmod", 91, 52, EPERM, bit.lift, []Cond{anyOf(1, bit.mask)}, bit.why},
+			Rule{"fchmodat", 268, 53, EPERM, bit.lift, []Cond{anyOf(2, bit.mask)}, bit.why},
+			Rule{"fchmodat2", 452, 452, EPERM, bit.lift, []Cond{anyOf(2, bit.mask)}, bit.why},
+			Rule{"open", 2, none, EPERM, bit.lift, []Cond{anyOf(1, creates), anyOf(2, bit.mask)}, bit.why},
+			Rule{"openat", 257, 56, EPERM, bit.lift, []Cond{anyOf(2, creates), anyOf(3, bit.mask)}, bit.why},
+			Rule{"creat", 85, none, EPERM, bit.lift, []Cond{anyOf(1, bit.mask)}, bit.why},
+			Rule{"mknod", 133, none, EPERM, bit.lift, []Cond{anyOf(1, bit.mask)}, bit.why},
+			Rule{"mknodat", 259, 33, EPERM, bit.lift, []Cond{anyOf(2, bit.mask)}, bit.why})
+	}
+	return rules
 }
 
 func deviceRules() []Rule {

@@ -29,9 +29,9 @@ func audit(arch string) uint32 {
 // every returns all combinations of options for arch.
 func every(arch string) []seccomp.Options {
 	var all []seccomp.Options
-	for i := range 16 {
+	for i := range 32 {
 		all = append(all, seccomp.Options{Arch: arch, Inet: i&1 != 0, Unix: i&2 != 0,
-			NestedUserNS: i&4 != 0, NestedMounts: i&8 != 0})
+			NestedUserNS: i&4 != 0, NestedMounts: i&8 != 0, SetGID: i&16 != 0})
 	}
 	return all
 }
@@ -124,7 +124,8 @@ func lifted(o seccomp.Options, l seccomp.Lift) bool {
 	for _, x := range []struct {
 		bit seccomp.Lift
 		on  bool
-	}{{seccomp.LiftInet, o.Inet}, {seccomp.LiftUnix, o.Unix}, {seccomp.LiftUserNS, o.NestedUserNS}, {seccomp.LiftMounts, o.NestedMounts}} {
+	}{{seccomp.LiftInet, o.Inet}, {seccomp.LiftUnix, o.Unix}, {seccomp.LiftUserNS, o.NestedUserNS}, {seccomp.LiftMounts, o.NestedMounts},
+		{seccomp.LiftSetGID, o.SetGID}} {
 		if l&x.bit != 0 && !x.on {
 			return false
 		}

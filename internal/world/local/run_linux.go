@@ -55,10 +55,12 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 	}
 	job := enforce.Job{Stdio: set.Child()}
 	if job.Order, err = order(p, c, abi, set.Terminal()); err != nil {
+		before.drop()
 		return world.Outcome{}, err
 	}
 	out, proc, err := startFirst(p, c, abi, job)
 	if err != nil {
+		before.drop()
 		return out, err
 	}
 	set.Start()
@@ -91,7 +93,7 @@ func order(p *plan.Plan, c world.Command, abi int, terminal bool) (enforce.Order
 		o.Bare = true
 		return o, nil
 	}
-	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH, Inet: true, Unix: true})
+	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH, Inet: true, Unix: true, SetGID: !p.Identity.Root})
 	if err != nil {
 		return o, err
 	}
