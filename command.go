@@ -110,6 +110,12 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 		return Result{}, err
 	}
 	res := result(s.policy, p, out, look)
+	if res.Exit != 0 && len(p.Repos) > 0 && s.policy.Profile == policy.WorkspaceWrite && out.Provider != enforce.Unconfined {
+		for _, words := range guard.GitConfigWrites(argv) {
+			res.Denials = append(res.Denials, Denial{What: words, Rule: "git's configuration is locked: it can name programs that your git would run",
+				Code: fault.SandboxViolation, Remedy: "on the host: " + words})
+		}
+	}
 	if stdout != nil {
 		var cut bool
 		res.Stdout, cut, _ = stdout.Text()

@@ -30,6 +30,10 @@ func runVerb(args []string, std stdio) (int, error) {
 	return f.run(tether.Command{Args: argv}, std)
 }
 
+// enforcedByNobody is the provider that only reads command lines. Whoever names
+// it has accepted that; whoever reads the output may not know.
+const enforcedByNobody = "guard"
+
 // run runs one command under the flags and tells how it went.
 func (f *flags) run(c tether.Command, std stdio) (int, error) {
 	s, err := f.open()
@@ -86,8 +90,14 @@ func (f *flags) tell(c tether.Command, res tether.Result, std stdio) error {
 	case res.TimedOut:
 		finish(0, fault.New(fault.LimitTime, "the time limit ended the command").WithHint("--timeout TIME"))(std.err)
 	}
+	if f.noSandbox || res.Report.Provider == enforcedByNobody {
+		fmt.Fprintf(std.err, "tether: nothing confined this command (provider %s, overall %s)\n", res.Report.Provider, res.Report.Overall)
+	}
 	if f.verbose {
 		printReport(std.err, res.Report)
+	}
+	for _, d := range res.Denials {
+		finish(0, fault.New(d.Code, d.What+": "+d.Rule).WithHint(d.Remedy))(std.err)
 	}
 	for _, line := range findingLines(res.Findings) {
 		fmt.Fprintln(std.err, "tether:", line)

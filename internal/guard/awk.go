@@ -3,7 +3,7 @@ package guard
 import "strings"
 
 // awkCommand finds awk's program among its words and looks at it.
-func (l *look) awkCommand(name string, args []token, in dirs) {
+func (l *look) awkCommand(args []token, in dirs) {
 	var programs []token
 	given := false
 	i := 0
@@ -28,9 +28,8 @@ func (l *look) awkCommand(name string, args []token, in dirs) {
 			continue
 		}
 		if long, ok := strings.CutPrefix(t.text, "--"); ok {
-			word, val, eq := strings.Cut(long, "=")
+			word, _, eq := strings.Cut(long, "=")
 			if eq && (word == "field-separator" || word == "assign") {
-				l.awkAssign(val)
 				continue
 			}
 			l.unsure("awk with the option " + show(t.text))
@@ -46,12 +45,7 @@ func (l *look) awkCommand(name string, args []token, in dirs) {
 				val = args[i]
 			}
 			switch t.text[1] {
-			case 'v':
-				if val.shift {
-					l.unsure("awk runs a program that is made at run time")
-				}
-				l.awkAssign(val.text)
-			case 'F':
+			case 'v', 'F':
 				if val.shift {
 					l.unsure("awk runs a program that is made at run time")
 				}
@@ -82,16 +76,8 @@ func (l *look) awkCommand(name string, args []token, in dirs) {
 		}
 		l.awkProgram(p.text, in)
 	}
-	for _, t := range operands {
-		if strings.HasPrefix(t.text, "-") && strings.HasPrefix(name, "g") {
-			l.path(t, in)
-			continue
-		}
-		l.path(t, in)
-	}
+	l.generic(operands, in)
 }
-
-func (l *look) awkAssign(string) {}
 
 // awkProgram looks for what opens a file or runs a command: system(), pipes,
 // redirections, getline with a source, ARGV, gawk's @load, @include and
@@ -114,6 +100,8 @@ func (l *look) awkProgram(src string, in dirs) {
 		operand         // a slash after it divides
 	)
 	prev, printing, depth, getline := operator, -1, 0, false
+	var control []bool // by open parenthesis: it belongs to if, while, for
+	keyword := false
 	for i := 0; i < len(src) && !l.done; {
 		c := src[i]
 		switch {
@@ -151,6 +139,7 @@ func (l *look) awkProgram(src string, in dirs) {
 			word := src[i : i+n]
 			i += n
 			prev = operand
+			keyword = word == "if" || word == "while" || word == "for" || word == "switch"
 			switch word {
 			case "print", "printf":
 				printing, prev = depth, operator
@@ -158,10 +147,13 @@ func (l *look) awkProgram(src string, in dirs) {
 				prev = operator
 			case "getline":
 				getline = true
-			case "ARGV", "ARGC", "PROCINFO", "FUNCTAB", "SYMTAB", "ENVIRON":
-				if word != "ENVIRON" {
-					l.unsure("an awk program that uses " + word)
+				if strings.HasPrefix(strings.TrimLeft(src[i:], " \t"), "/") {
+					l.unsure("an awk program that the guard cannot read")
+					return
 				}
+			case "ARGV", "ARGC", "PROCINFO", "FUNCTAB", "SYMTAB":
+				l.unsure("an awk program that uses " + word)
+				return
 			}
 		case c == '|' && strings.HasPrefix(src[i:], "||"):
 			i += 2
@@ -202,10 +194,20 @@ func (l *look) awkProgram(src string, in dirs) {
 			depth--
 			i++
 			prev = operand
+			if n := len(control) - 1; n >= 0 && c == ')' {
+				if control[n] {
+					prev = operator // if (x) /re/
+				}
+				control = control[:n]
+			}
 		case c == '(' || c == '[':
 			depth++
 			i++
 			prev = operator
+			if c == '(' {
+				control = append(control, keyword)
+				keyword = false
+			}
 		case c == ';' || c == '}' || c == '\n' || c == '{':
 			i++
 			printing, prev = -1, operator
@@ -220,9 +222,6 @@ func (l *look) awkProgram(src string, in dirs) {
 		default:
 			i++
 			prev = operator
-			if c == '$' {
-				prev = operator
-			}
 		}
 	}
 }

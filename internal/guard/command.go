@@ -150,6 +150,15 @@ func (l *look) special(name string, args []token, in dirs) (outcome, bool) {
 		if len(args) > 0 && args[0].text != "-r" {
 			l.unsure("hash changes what later commands mean")
 		}
+	case "set":
+		for _, t := range args {
+			if t.text == "--" {
+				break
+			}
+			if flagHit(t.text, "-k") || t.text == "keyword" || t.option && !t.glob() {
+				l.unsure("set changes how the shell reads what follows")
+			}
+		}
 	case "shopt":
 		l.shopt(args)
 	case "mapfile", "readarray", "read", "getopts", "unset", "wait", "printf", "test", "[", "export", "declare",
@@ -160,9 +169,9 @@ func (l *look) special(name string, args []token, in dirs) (outcome, bool) {
 	case "git":
 		l.git(args, in)
 	case "sed", "gsed":
-		l.sedCommand(name, args, in)
+		l.sedCommand(args, in)
 	case "awk", "gawk", "mawk", "nawk":
-		l.awkCommand(name, args, in)
+		l.awkCommand(args, in)
 	case "jq":
 		l.jqCommand(args, in)
 	default:
@@ -208,8 +217,15 @@ func (l *look) cd(args []token, in dirs) outcome {
 		return stay(in)
 	}
 	l.piece(t, in)
+	if l.lost {
+		return stay(in)
+	}
 	var next dirs
 	for _, d := range in {
+		if len(d)+len(t.text) > maxPath {
+			l.lose(in)
+			return stay(in)
+		}
 		p := t.text
 		if !path.IsAbs(p) {
 			p = path.Join(d, p)
@@ -319,6 +335,11 @@ func (l *look) builtin(name string, args []token, in dirs) {
 			l.names(args, "p", in)
 		}
 	case "unset":
+		for _, t := range args {
+			if hasFlag(args, "-f") || l.function(t.text) {
+				l.unsure("unset takes a function away")
+			}
+		}
 		l.names(args, "", in)
 	}
 }

@@ -105,7 +105,8 @@ func (l *look) gitRuns(sub string, args []token) string {
 		}
 	case "init":
 		flags += " --template"
-	case "commit", "tag", "merge", "am", "apply", "notes", "cherry-pick", "revert":
+	case "apply", "am":
+		flags += " --unsafe-paths --directory"
 	}
 	for _, t := range args {
 		if t.text == "--" && t.exact() {
@@ -176,7 +177,7 @@ func (l *look) gitOperands(sub string, args []token, in dirs) {
 	case "commit", "tag", "merge", "notes", "stash", "cherry-pick", "revert":
 		s = shape{text: "m", path: "F", longText: "message author date cleanup trailer"}
 	case "log", "show", "shortlog", "rev-list", "diff", "whatchanged", "reflog":
-		s = shape{text: "SGL", longText: "grep author committer since until after before format pretty date"}
+		s = shape{text: "SGL", longText: "grep author committer"}
 	case "grep":
 		s = shape{text: "eABCm", path: "f", longText: "max-depth", first: true, unless: "ef"}
 	case "branch", "for-each-ref":

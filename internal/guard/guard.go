@@ -6,7 +6,7 @@
 // it sees text and nothing behind it. What a program does that it starts (a
 // script in the workspace, a Makefile, a test), where a link leads, and which
 // program a name finds, it does not know; a command line that it lets pass is
-// no proof of anything. The kernel's providers are; see DESIGN's grades.
+// no proof of anything. That takes a kernel provider.
 //
 // Where a kernel provider holds the policy ([Advise]), what the guard sees is
 // a note, and only the inspection allowlist of a read-only policy refuses. As
@@ -14,6 +14,13 @@
 // is on the denylist, and everything that it cannot analyse. "Cannot analyse"
 // is wide on purpose: a variable or substitution in a path, a program read
 // from a pipe, code handed to an interpreter.
+//
+// What a command takes for text is no path: the words of echo and printf, the
+// pattern of grep, the program of awk and sed, a commit's message. So
+// `echo docker run -v /data:/data x` is fine where the command itself is not.
+// Scripts in the workspace may be started (make, python3 x.py, sh x.sh), links
+// in it may lead out, and a glob may match a name that looks like an option:
+// these are limits of a look at text, not oversights.
 //
 // The text is read as Bash, and where that matters also as what a POSIX shell
 // would make of it. [LookArgv] takes words as they are: nothing is expanded.
@@ -124,7 +131,7 @@ const (
 // LookShell looks at shell text: what `sh -c` gets.
 func LookShell(src string, o Options) Verdict {
 	l := newLook(o)
-	l.shell(src, l.start)
+	l.guarded(func() { l.shell(src, l.start) })
 	return l.verdict()
 }
 
@@ -146,8 +153,21 @@ func LookArgv(argv []string, o Options) Verdict {
 		args[i] = quoted(a)
 	}
 	l.argv = true
-	l.command(args, l.start)
+	l.guarded(func() { l.command(args, l.start) })
 	return l.verdict()
+}
+
+const ownFault = "the guard failed on this command line, which is a fault of Tether's own"
+
+// guarded turns a panic, of the parser on text that nobody tried before, into
+// a finding: hostile text must not end the program that embeds us.
+func (l *look) guarded(f func()) {
+	defer func() {
+		if recover() != nil {
+			l.unparsed(ownFault)
+		}
+	}()
+	f()
 }
 
 // look is one look at one command line.
@@ -171,6 +191,8 @@ type look struct {
 	find0  bool
 	bodies map[string][]body
 	work   int
+	// lost: the current folder is no longer followed, which was reported.
+	lost bool
 }
 
 func newLook(o Options) *look {

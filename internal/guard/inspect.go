@@ -14,11 +14,11 @@ func inspection(name string) (refuse string, operands int, ok bool) {
 		"false", ":", "basename", "dirname", "realpath", "readlink", "cmp", "comm", "jq", "od", "hexdump", "hd",
 		"md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "b2sum", "cksum", "sum", "md5",
 		"shasum", "nl", "tac", "rev", "column", "paste", "fold", "fmt", "expand", "unexpand", "seq", "sleep", "cd",
-		"pushd", "popd", "dirs", "join", "expr", "strings", "readelf", "nm", "groups", "logname", "users", "who", "w",
-		"arch", "lscpu", "getconf", "locale", "printenv", "base64", "base32", "tsort", "pathchk", "egrep.exe",
+		"pushd", "popd", "dirs", "join", "expr", "strings", "readelf", "groups", "logname", "users", "who", "w",
+		"arch", "lscpu", "getconf", "locale", "printenv", "base64", "base32", "tsort", "pathchk",
 		"exit", "return", "break", "continue", "shift", "wait", "umask", "ulimit", "jobs", "times", "getopts", "read",
 		"mapfile", "readarray", "unset", "export", "declare", "local", "typeset", "readonly", "set", "shopt", "hash",
-		"trap", "help", "zcat", "ptx", "look", "cal":
+		"trap", "help", "cal":
 		return "", 0, true
 	case "wc", "du":
 		return "--files0-from", 0, true
@@ -28,6 +28,8 @@ func inspection(name string) (refuse string, operands int, ok bool) {
 		return "-o --output --compress-program --files0-from -T --temporary-directory", 0, true
 	case "uniq":
 		return "", 1, true
+	case "nm":
+		return "--plugin", 0, true
 	case "file":
 		return "-C --compile", 0, true
 	case "date":

@@ -49,7 +49,7 @@ func (l *look) runShell(name string, args []token, in dirs) {
 					l.unsure(name + " with an option that is made at run time")
 					return
 				}
-			case 'a', 'b', 'e', 'f', 'h', 'k', 'm', 'n', 'p', 't', 'u', 'v', 'x', 'B', 'C', 'E', 'H', 'T':
+			case 'a', 'b', 'e', 'f', 'h', 'm', 'n', 'p', 't', 'u', 'v', 'x', 'B', 'C', 'E', 'H', 'T':
 			default:
 				l.unsure(name + " with the option " + show(t.text))
 				return
@@ -262,11 +262,11 @@ func dangerousVariable(name string) string {
 		return meaning
 	case "PERL5OPT", "PERL5LIB", "PERLLIB", "RUBYOPT", "RUBYLIB", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS",
 		"JDK_JAVA_OPTIONS", "PYTHONSTARTUP", "PYTHONHOME", "PYTHONINSPECT", "GCONV_PATH", "MAKEFLAGS", "GNUMAKEFLAGS",
-		"MFLAGS", "MAKEFILES", "GREP_OPTIONS", "AWKPATH", "AWKLIBPATH", "EXINIT", "VIMINIT", "GLIBC_TUNABLES",
+		"MFLAGS", "MAKEFILES", "GREP_OPTIONS", "AWKPATH", "GOFLAGS", "AWKLIBPATH", "EXINIT", "VIMINIT", "GLIBC_TUNABLES",
 		"HOSTALIASES", "LOCPATH", "NLSPATH", "OPENSSL_CONF", "OPENSSL_MODULES", "MALLOC_CHECK_", "TERMINFO", "TERMCAP":
 		return lib
 	}
-	for _, p := range [...]string{"GIT_", "LD_", "DYLD_", "BASH_", "npm_config_", "NPM_CONFIG_", "_RLD"} {
+	for _, p := range [...]string{"GIT_", "LD_", "DYLD_", "BASH_", "XDG_", "LESS", "npm_config_", "NPM_CONFIG_", "_RLD"} {
 		if strings.HasPrefix(name, p) {
 			return lib
 		}

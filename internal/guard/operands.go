@@ -1,6 +1,9 @@
 package guard
 
-import "strings"
+import (
+	"path"
+	"strings"
+)
 
 // shape says which words of a command are text and no path, how the options
 // are read to find that out, and which options make it run or read something
@@ -22,7 +25,7 @@ type shape struct {
 func shapes(name string) shape {
 	switch name {
 	case "echo", "true", "false", ":", "basename", "dirname", "expr", "seq", "sleep", "return", "exit", "break",
-		"continue", "shift", "set", "tr", "say", "yes", "whoami", "tput", "factor", "numfmt", "cal", "kill", "ulimit", "umask", "test", "[", "printf":
+		"continue", "shift", "set", "tr", "yes", "whoami", "tput", "factor", "numfmt", "cal", "kill", "ulimit", "umask", "test", "[", "printf":
 		return shape{all: true}
 	case "grep", "egrep", "fgrep", "ggrep", "zgrep":
 		return shape{text: "eABCmdD", path: "f", first: true, unless: "ef", unlessLong: "regexp file",
@@ -34,7 +37,7 @@ func shapes(name string) shape {
 			longText:   "regexp glob iglob type type-not after-context before-context context max-count replace encoding threads max-columns max-depth sort sortr color colors path-separator context-separator engine max-filesize",
 			longPath:   "file ignore-file", run: "--pre --hostname-bin --search-zip -z"}
 	case "ag":
-		return shape{text: "ABCmG", first: true, run: "--pager", unless: "g"}
+		return shape{text: "mG", first: true, run: "--pager", unless: "g"} // -A may do without a value
 	case "ack":
 		return shape{run: "--pager --ackrc --output"}
 	case "cut":
@@ -47,7 +50,7 @@ func shapes(name string) shape {
 	case "paste":
 		return shape{text: "d", longText: "delimiters"}
 	case "column":
-		return shape{text: "stNocHRTEW"}
+		return shape{text: "socNHRTEWO"}
 	case "nl":
 		return shape{text: "bdfhilnsvw"}
 	case "head", "tail":
@@ -76,7 +79,7 @@ func shapes(name string) shape {
 	case "less", "more", "most":
 		return shape{run: "-k --lesskey-file --lesskey-src --lesskey-content -o -O --log-file --LOG-FILE"}
 	case "fd", "fdfind":
-		return shape{text: "egEtdSc", first: true, run: "-x -X --exec --exec-batch", longText: "exclude glob extension type max-depth color"}
+		return shape{text: "eEtdSc", first: true, run: "-x -X --exec --exec-batch", longText: "exclude glob extension type max-depth color"}
 	case "bat", "batcat":
 		return shape{run: "--pager", longText: "language theme style"}
 	case "make", "gmake", "ninja":
@@ -132,13 +135,32 @@ func (l *look) operands(name string, args []token, in dirs) {
 	case "make", "gmake":
 		for i, t := range args {
 			if strings.Contains(t.text, "$(") || strings.Contains(t.text, "${") || strings.HasPrefix(t.text, "SHELL") ||
-				strings.Contains(t.text, "!=") || t.text == "-f-" || t.text == "-" && i > 0 {
+				strings.Contains(t.text, "!=") || strings.Contains(t.text, "/dev/") || t.text == "-f-" || t.text == "-" && i > 0 {
 				l.unsure("make runs text from the command line")
 			}
 		}
 	case "curl":
 		l.curl(args, in)
 		return
+	}
+	if !s.first {
+		for i, t := range args[:max(len(args)-1, 0)] {
+			// uv run python -c ..., poetry run sh -c ...: runners that are
+			// not written here, too.
+			next := args[i+1].text
+			if !t.exact() || len(next) < 2 || next[0] != '-' {
+				continue
+			}
+			base := path.Base(t.text)
+			if it, ok := interpreter(base); ok && strings.ContainsAny(next, it.inline) {
+				l.interpret(base, it, args[i+1:], in)
+				break
+			}
+			if isShell(base) && strings.IndexByte(next, 'c') > 0 {
+				l.runShell(base, args[i+1:], in)
+				break
+			}
+		}
 	}
 	l.byShape(s, args, in)
 }
@@ -160,13 +182,13 @@ func (l *look) byShape(s shape, args []token, in dirs) {
 		}
 		if t.text == "--" && t.exact() {
 			for j, t := range args[i+1:] {
-				if i+1+j != first && !s.anyOperand {
+				if i+1+j != first && !(s.anyOperand && strings.HasPrefix(t.text, "+")) {
 					l.path(t, in)
 				}
 			}
 			return
 		}
-		if i == first || s.anyOperand && !strings.HasPrefix(t.text, "-") && !t.option {
+		if i == first || s.anyOperand && strings.HasPrefix(t.text, "+") {
 			if t.option || optionAfter(args[i+1:]) {
 				l.path(t, in)
 			}
@@ -219,6 +241,12 @@ func (s shape) option(t token) (kind byte, at int) {
 		}
 		if eq {
 			at = len(name) + 3
+		} else if kind == 0 && name != "" {
+			for _, w := range strings.Fields(s.longPath) { // abbreviated
+				if strings.HasPrefix(w, name) {
+					kind = 'p'
+				}
+			}
 		}
 		return kind, at
 	}

@@ -116,7 +116,6 @@ func perlProgram(code string) string {
 				return "the word " + show(word)
 			}
 			i += n - 1
-		case c >= 0x80 && false:
 		}
 	}
 	return ""
@@ -128,9 +127,9 @@ func perlWord(w string) bool {
 		"glob", "unlink", "rename", "link", "symlink", "mkdir", "rmdir", "chdir", "chmod", "chown", "utime", "truncate",
 		"readlink", "stat", "lstat", "socket", "connect", "bind", "syscall", "ioctl", "fcntl", "dbmopen", "tie", "ARGV",
 		"STDOUT", "STDERR", "DATA", "INC", "ENV", "SIG", "BEGIN", "END", "INIT", "CHECK", "UNITCHECK", "AUTOLOAD", "kill",
-		"umask", "chroot", "dump", "import", "local", "sub", "package", "CORE", "main", "readline", "format", "select",
+		"umask", "chroot", "dump", "import", "local", "sub", "package", "CORE", "main", "readline", "readpipe", "format", "select",
 		"pipe", "wait", "waitpid", "exit", "goto", "__FILE__", "__DATA__", "__END__", "getpwnam", "getpwuid", "getpwent",
-		"ee", "eeg", "gee", "ege", "eer", "ree", "goto_", "bless", "ref", "can", "isa", "write", "sysread", "syswrite",
+		"ee", "eeg", "gee", "ege", "eer", "ree", "bless", "ref", "can", "isa", "write", "sysread", "syswrite",
 		"fileno", "File", "IO", "POSIX", "Fcntl":
 		return true
 	}

@@ -101,9 +101,11 @@ func braces(t token, total *int) []token {
 		return []token{whole(spread)}
 	}
 	if len(out) > 1 {
-		// Later words stand where they stand: the number is known.
 		for i := range out {
-			out[i].shift = false
+			// An empty word vanishes unless it was quoted, which is no
+			// longer known.
+			out[i].shift = out[i].text == ""
+			out[i].option = out[i].shift
 		}
 	}
 	return out
@@ -134,11 +136,17 @@ func appendBraces(out []token, t token, total *int, depth int) ([]token, bool) {
 				at = c + 1
 			}
 		} else {
+			if in := t.cut(i+1, end); strings.Contains(in.text, "{") && strings.Contains(in.text, "..") {
+				return nil, false // braces within a range: Bash has its own ways
+			}
 			seq, is, ok := sequence(t.cut(i+1, end))
 			if !ok {
 				return nil, false
 			}
 			if !is {
+				if strings.Contains(post.text, ",") {
+					return nil, false // Bash may pair the braces otherwise
+				}
 				continue // the braces stand for themselves; look inside them
 			}
 			items = seq

@@ -3,7 +3,7 @@ package guard
 import "strings"
 
 // sedCommand finds sed's programs among its words and looks at each.
-func (l *look) sedCommand(name string, args []token, in dirs) {
+func (l *look) sedCommand(args []token, in dirs) {
 	var scripts []token
 	given, inPlace := false, false
 	var operands []token
@@ -90,7 +90,8 @@ func (l *look) sedCommand(name string, args []token, in dirs) {
 	var all strings.Builder
 	for i, s := range scripts {
 		if !s.known() || strings.IndexByte(s.kind, number) >= 0 && strings.ContainsAny(s.text, "we") {
-			l.sedUnknown(s)
+			l.opaque("the program of sed is made at run time", "write the program out")
+			l.notInspection("the program of sed is made at run time")
 			continue
 		}
 		if i > 0 {
@@ -100,11 +101,6 @@ func (l *look) sedCommand(name string, args []token, in dirs) {
 	}
 	l.sedProgram(all.String(), in)
 	l.generic(operands, in)
-}
-
-func (l *look) sedUnknown(token) {
-	l.opaque("the program of sed is made at run time", "write the program out")
-	l.notInspection("the program of sed is made at run time")
 }
 
 // sedProgram reads a program as GNU sed does and stops at what it does not
@@ -135,11 +131,8 @@ func (l *look) sedProgram(src string, in dirs) {
 		case ':', 'b', 't', 'T', 'v':
 			// A label ends at a blank or a semicolon; some seds read on to
 			// the end of the line, and find less.
-			for !p.eof() && strings.IndexByte(" \t\n;}", p.s[p.i]) < 0 {
-				p.i++
-			}
 			p.skip(" \t")
-			for !p.eof() && strings.IndexByte("\n;}", p.s[p.i]) < 0 {
+			for !p.eof() && strings.IndexByte(" \t\n;}", p.s[p.i]) < 0 {
 				p.i++
 			}
 		case 'l', 'L', 'q', 'Q':
@@ -180,7 +173,7 @@ func (l *look) sedProgram(src string, in dirs) {
 			return
 		}
 		p.skip(" \t")
-		if p.eof() || strings.IndexByte(";\n}#", p.s[p.i]) >= 0 || c == '{' || c == '}' || c == ':' {
+		if p.eof() || strings.IndexByte(";\n}#", p.s[p.i]) >= 0 || c == '{' || c == '}' {
 			continue
 		}
 		l.unsure("a sed program that the guard cannot read")

@@ -329,6 +329,9 @@ func bareText(w *syntax.Word) string {
 }
 
 func (s *scope) collectFunc(f *syntax.FuncDecl) {
+	if f.Name == nil {
+		return
+	}
 	if s.calls == nil {
 		s.calls = map[string][]call{}
 	}

@@ -8,15 +8,19 @@ import (
 )
 
 // dirs are the folders that may be current at a point of the text, absolute
-// and clean. A value is never changed in place.
+// and clean. A value is never changed in place. More than maxDirs stand for
+// too many to follow.
 type dirs []string
 
-const maxDirs = 16
+const (
+	maxDirs = 16
+	maxPath = 4096
+)
 
 func (d dirs) with(e dirs) dirs {
 	out := d
 	for _, x := range e {
-		if !slices.Contains(out, x) {
+		if len(out) <= maxDirs && !slices.Contains(out, x) {
 			out = append(out[:len(out):len(out)], x)
 		}
 	}
@@ -62,8 +66,7 @@ func (l *look) stmt(s *syntax.Stmt, in dirs) outcome {
 		return stay(in)
 	}
 	if len(in) > maxDirs {
-		l.opaque("the current folder may be one of too many", "")
-		in = in[:1]
+		in = l.lose(in)
 	}
 	for _, r := range s.Redirs {
 		l.redirect(r, in)
@@ -80,6 +83,13 @@ func (l *look) stmt(s *syntax.Stmt, in dirs) outcome {
 		out.ok, out.fail = out.fail, out.ok
 	}
 	return out
+}
+
+// lose gives up on following the current folder.
+func (l *look) lose(in dirs) dirs {
+	l.opaque("the current folder may be one of too many", "write paths from "+show(l.start[0]))
+	l.lost = true
+	return in[:1]
 }
 
 func (l *look) cmd(c syntax.Command, in dirs) (out outcome) {
@@ -253,8 +263,7 @@ func (l *look) loop(in dirs, body func(dirs) dirs) dirs {
 			return out
 		}
 		if l.work++; l.work > maxWork || len(out) > maxDirs {
-			l.opaque("a loop that changes the current folder over and over", "")
-			return out
+			return l.lose(out)
 		}
 		in = out
 	}
@@ -294,6 +303,10 @@ func (l *look) forLoop(c *syntax.ForClause, in dirs) dirs {
 }
 
 func (l *look) funcDecl(c *syntax.FuncDecl, in dirs) {
+	if c.Name == nil { // an anonymous function, which Bash does not have
+		l.unparsed("a function without a name")
+		return
+	}
 	name := c.Name.Value
 	if changesFolder(c.Body) && l.o.Mode == Enforce {
 		l.opaque("the function "+show(name)+" changes the current folder", "cd outside of functions, or in a subshell: ( cd DIR && ... )")
@@ -327,7 +340,7 @@ func (l *look) invoke(name string, in dirs) {
 			continue
 		}
 		if l.work++; l.work > maxWork {
-			l.opaque("functions called from too many folders", "")
+			l.lose(in)
 			return
 		}
 		l.bodies[name][i].from = all

@@ -286,28 +286,39 @@ func (s *scope) expansion(alts []chars, part syntax.WordPart, inQuotes bool) []c
 	if len(alts)*len(vals) > maxAlternatives {
 		vals = []token{{text: "?", kind: string(k)}}
 	}
+	if len(vals) == 1 { // in place: copying would make a long word quadratic
+		for i := range alts {
+			alts[i].addValue(vals[0], inQuotes)
+		}
+		return alts
+	}
 	out := make([]chars, 0, len(alts)*len(vals))
 	for _, a := range alts {
 		for _, v := range vals {
 			c := chars{append([]byte(nil), a.b...), append([]byte(nil), a.k...)}
-			switch {
-			case inQuotes:
-				c.b, c.k = append(c.b, v.text...), append(c.k, v.kind...)
-			case strings.ContainsAny(v.text, " \t\n"):
-				c.add("?", spread)
-			default:
-				for i := range len(v.text) {
-					kind := v.kind[i]
-					if kind == literal {
-						kind = value
-					}
-					c.add(v.text[i:i+1], kind)
-				}
-			}
+			c.addValue(v, inQuotes)
 			out = append(out, c)
 		}
 	}
 	return out
+}
+
+// addValue appends what an expansion gives.
+func (c *chars) addValue(v token, inQuotes bool) {
+	switch {
+	case inQuotes:
+		c.b, c.k = append(c.b, v.text...), append(c.k, v.kind...)
+	case strings.ContainsAny(v.text, " \t\n"):
+		c.add("?", spread)
+	default:
+		for i := range len(v.text) {
+			kind := v.kind[i]
+			if kind == literal {
+				kind = value
+			}
+			c.add(v.text[i:i+1], kind)
+		}
+	}
 }
 
 // unescape removes the backslashes of bare text.
