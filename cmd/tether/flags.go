@@ -55,6 +55,10 @@ func newFlags(name string) *flags {
 	})
 	f.set.Func("allow-read", "also show `PATH`, read-only (repeatable)", list(&p.Read, absolute))
 	f.set.Func("allow-write", "also show `PATH`, writable (repeatable)", list(&p.Write, absolute))
+	f.set.Func("reads", "show exactly `PATH` of the machine instead of the system's folders (repeatable)", func(s string) error {
+		p.Reads.System = false
+		return list(&p.Reads.Only, absolute)(s)
+	})
 	f.set.Func("protect", "also hide files that match `GLOB` (repeatable)", list(&p.Protect.Hidden, same))
 	f.set.Func("lock", "also keep files that match `GLOB` from being changed (repeatable)", list(&p.Protect.Locked, same))
 	f.set.Func("allow-config", "let `PATH`, which the host runs unasked, be changed (repeatable)", list(&p.Protect.AllowConfig, same))

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tether-sandbox/tether"
 	"github.com/tether-sandbox/tether/internal/need"
 )
 
@@ -20,6 +21,7 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	tether.Inner() // tests of the library start this very program again
 	dir, err := os.MkdirTemp("", "tether-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -140,13 +142,23 @@ func (j *jail) command(args ...string) *exec.Cmd {
 // run runs shell text inside and waits for it.
 func (j *jail) run(script string, flags ...string) result {
 	j.t.Helper()
-	return finishCommand(j.t, j.command(append(flags, "--", "sh", "-c", script)...))
+	return j.built(finishCommand(j.t, j.command(append(flags, "--", "sh", "-c", script)...)))
+}
+
+// built ends the test when the sandbox could not be built at all: nothing that
+// did not run proves a denial.
+func (j *jail) built(r result) result {
+	j.t.Helper()
+	if r.exit == exitOurs && (strings.Contains(r.stderr, "tether: ISOLATION_UNAVAILABLE") || strings.Contains(r.stderr, "tether: SANDBOX_UNAVAILABLE")) {
+		j.t.Fatalf("the sandbox was not built: %s", r.stderr)
+	}
+	return r
 }
 
 // argv runs one command inside.
 func (j *jail) argv(words ...string) result {
 	j.t.Helper()
-	return finishCommand(j.t, j.command(append([]string{"--"}, words...)...))
+	return j.built(finishCommand(j.t, j.command(append([]string{"--"}, words...)...)))
 }
 
 // report runs shell text inside with --json and returns the object.

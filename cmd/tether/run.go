@@ -46,7 +46,11 @@ func (f *flags) run(c tether.Command, std stdio) (int, error) {
 		c.Stdout, c.Stderr, c.Stream = std.out, std.err, true
 	}
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		if !signal.Ignored(sig) { // as nohup(1) has it
+			signal.Notify(signals, sig)
+		}
+	}
 	defer signal.Stop(signals)
 	c.Signals = signals
 	res, err := s.Run(background, c)

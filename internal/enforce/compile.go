@@ -10,9 +10,13 @@ import (
 )
 
 // Compile turns a plan into the list of steps that builds its world. The order
-// is the meaning: a later mount covers an earlier one, so views come parents
-// first, then what pins and locks, then what hides, and the seals last.
+// is the meaning: a later mount covers an earlier one, so views and pins come
+// parents first, then what locks, then what hides, and the seals last.
 // Protected beats writable because of that order alone.
+//
+// No step relies on what an earlier one did to its source: a provider may take
+// the source of a Self from the host, where nothing is read-only yet and no
+// deeper view is there.
 func Compile(p *plan.Plan) []Step {
 	c := compiler{root: p.Identity.Root}
 	steps := make([]Step, 0, 64+len(p.Masks)+2*len(p.Locks))
@@ -39,7 +43,7 @@ func Compile(p *plan.Plan) []Step {
 	}
 	// What lies in a covered folder is not there any more.
 	for _, l := range p.Locks {
-		if !c.covered(l.Path) {
+		if !isPin(l) && !c.covered(l.Path) && !slices.Contains(p.Covers, l.Path) {
 			steps = append(steps, lock(l))
 		}
 	}
@@ -48,11 +52,7 @@ func Compile(p *plan.Plan) []Step {
 			steps = append(steps, Step{Do: MaskFile, Dst: s, Flags: Gone})
 		}
 	}
-	for i := range p.Masks {
-		if !c.covered(p.Masks[i].Path) {
-			steps = append(steps, mask(&p.Masks[i]))
-		}
-	}
+	steps = c.masks(steps, p.Masks)
 	// Sealed only now: the scaffolding of deeper views was made in them.
 	for _, s := range p.Scratch {
 		if !s.Writable {
@@ -111,7 +111,7 @@ func (c *compiler) cover(path string) Step {
 	return Step{Do: Cover, Dst: path, Flags: Gone}
 }
 
-// places orders scratch folders, covers and views by path.
+// places orders scratch folders, covers, views and pins by path.
 func (c *compiler) places(p *plan.Plan) []Step {
 	var steps []Step
 	c.covers, c.shown = p.Covers, make(map[string]bool, len(p.Views)+len(p.Scratch))
@@ -140,7 +140,13 @@ func (c *compiler) places(p *plan.Plan) []Step {
 			steps = append(steps, c.cover(path))
 		}
 	}
+	for _, l := range p.Locks {
+		if isPin(l) && !c.covered(l.Path) {
+			steps = append(steps, lock(l))
+		}
+	}
 	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(key(a.Dst), key(b.Dst)) })
+	steps = pins(steps)
 	if c.root {
 		// The inner stage is not root any more and cannot reach what only root may
 		// read, so that everything but the system is opened by the supervisor.
@@ -191,11 +197,71 @@ func proc() []Step {
 	return steps
 }
 
+// pins looks at each pin with the place that it lies in: it never opens what
+// that keeps read-only, and is left out where a mount stands already.
+func pins(steps []Step) []Step {
+	out := steps[:0]
+	var around []Step // the places that hold the next one, outermost first
+	for _, s := range steps {
+		for len(around) > 0 && s.Dst != around[len(around)-1].Dst && !below(s.Dst, around[len(around)-1].Dst) {
+			around = around[:len(around)-1]
+		}
+		if s.Do == Self {
+			in := Step{}
+			if len(around) > 0 {
+				in = around[len(around)-1]
+			}
+			if in.Dst == s.Dst {
+				continue
+			}
+			if in.Do != Bind && in.Do != Self {
+				in.Flags = ReadOnly
+			}
+			s.Flags |= in.Flags & ReadOnly
+		}
+		out, around = append(out, s), append(around, s)
+	}
+	return out
+}
+
+// isPin says whether a lock only keeps its folder from being moved.
+func isPin(l plan.Lock) bool { return l.Writable && l.Content == nil }
+
 func lock(l plan.Lock) Step {
 	if l.Content != nil {
 		return Step{Do: File, Dst: l.Path, Content: l.Content, Flags: IsFile | Gone, MTime: l.MTime}
 	}
 	return Step{Do: Self, Dst: l.Path, Flags: Gone | writable(l.Writable)}
+}
+
+// masks appends the steps that hide. Below a folder that is hidden already
+// there is nothing left to hide, and nowhere to put a mask.
+func (c *compiler) masks(steps []Step, list []secrets.Mask) []Step {
+	hidden := map[string]bool{}
+	for i := range list {
+		m := &list[i]
+		if c.covered(m.Path) || within(m.Path, hidden) {
+			continue
+		}
+		if m.Kind == secrets.MaskDir {
+			hidden[m.Path] = true
+		}
+		steps = append(steps, mask(m))
+	}
+	return steps
+}
+
+// within says whether path is one of dirs or lies in one.
+func within(path string, dirs map[string]bool) bool {
+	if len(dirs) == 0 {
+		return false
+	}
+	for end := len(path); end > 0; end = strings.LastIndexByte(path[:end], '/') {
+		if dirs[path[:end]] {
+			return true
+		}
+	}
+	return false
 }
 
 func mask(m *secrets.Mask) Step {

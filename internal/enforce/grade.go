@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/plan"
@@ -60,7 +61,7 @@ func Grades(kind Kind, p *plan.Plan, m Machine) []Graded {
 	if kind == Bwrap {
 		how = "bwrap's mount namespace"
 	}
-	if p.Identity.Root && !p.Identity.Idmapped && p.Identity.HostUID == 0 {
+	if p.Identity.HostUID == 0 {
 		add(policy.Read, policy.Partial, how, "the command runs as root: root-only files of the system are readable")
 	} else {
 		add(policy.Read, policy.Complete, how+": system folders by allowlist, the rest absent", "")
@@ -106,8 +107,12 @@ func Grades(kind Kind, p *plan.Plan, m Machine) []Graded {
 // Meets says whether grades reach what a policy requires. The error names the
 // first guarantee that falls short, and the one flag that accepts it.
 func Meets(pol policy.Policy, kind Kind, grades []Graded) error {
-	for _, g := range grades {
-		need := pol.Required(g.Guarantee)
+	for _, of := range policy.Guarantees {
+		g := Graded{Guarantee: of, Reason: "it is not graded"} // None, unless the list says more
+		if i := slices.IndexFunc(grades, func(g Graded) bool { return g.Guarantee == of }); i >= 0 {
+			g = grades[i]
+		}
+		need := pol.Required(of)
 		if g.Grade >= need {
 			continue
 		}

@@ -40,6 +40,8 @@ type Plan struct {
 	Env []string
 	// Repos is what is known of git in reach.
 	Repos []gitmeta.Repo
+	// GitSearch is what a search for them starts from, without a workspace.
+	GitSearch gitmeta.Search
 	// GitConfig is where the filtered copy of the user's global git file lies
 	// inside; Cache, User and Home are the private folders. Empty: none.
 	GitConfig, Cache, User, Home string

@@ -23,6 +23,12 @@ func (r *resolver) protected() error {
 	for _, a := range r.added {
 		roots = append(roots, secrets.Root{Path: a.Path})
 	}
+	// To name a single file is no way around its name.
+	for _, v := range r.p.Views {
+		if v.Origin == Added && v.File {
+			roots = append(roots, secrets.Root{Path: v.Path})
+		}
+	}
 	verdicts := filepath.Join(r.host.StateDir, "verdicts")
 	// Without the folder nothing is remembered, and all is found again.
 	_ = os.MkdirAll(verdicts, 0o700)
@@ -113,8 +119,11 @@ func (r *resolver) writable(path string) bool {
 
 // git shows and locks what git needs.
 func (r *resolver) git(found secrets.Result) error {
+	r.p.GitSearch = gitmeta.Search{Home: r.host.Home, Homes: r.host.Homes,
+		Host: gitmeta.HostEntries(r.host.Home, r.userConfig())}
 	for _, root := range append([]Root{r.p.Workspace}, r.added...) {
-		s := gitmeta.Search{Workspace: root.Path, Home: r.host.Home, Homes: r.host.Homes}
+		s := r.p.GitSearch
+		s.Workspace = root.Path
 		for _, e := range found.GitEntries {
 			if inside(e.Path, root.Path) {
 				s.GitEntries = append(s.GitEntries, e.Path)
@@ -125,7 +134,6 @@ func (r *resolver) git(found secrets.Result) error {
 				s.Bare = append(s.Bare, b)
 			}
 		}
-		s.Host = r.hostGit()
 		repos, err := gitmeta.Discover(s)
 		if err != nil {
 			return err
@@ -138,8 +146,6 @@ func (r *resolver) git(found secrets.Result) error {
 	r.gitGlobal()
 	return nil
 }
-
-func (r *resolver) hostGit() []gitmeta.Entry { return gitmeta.HostEntries(r.host.Home, r.userConfig()) }
 
 // userConfig is the folder of the user's configuration.
 func (r *resolver) userConfig() string { return filepath.Dir(r.host.ConfigDir) }
@@ -160,6 +166,11 @@ func (r *resolver) repo(repo gitmeta.Repo) {
 			r.gitView(repo.Entry, false)
 		}
 		r.filterConfig(repo.Config)
+		// Between the workspace and the repository lie folders that are ours, and
+		// git does not look beyond a file system unless it is told to.
+		if !slices.Contains(r.p.Env, gitAcross) {
+			r.p.Env = append(r.p.Env, gitAcross)
+		}
 		r.note("the repository around the workspace, "+quote(repo.Worktree)+", is read-only",
 			"tether run -C "+quote(repo.Worktree)+" -- CMD")
 	case repo.Kind == gitmeta.Linked || repo.Kind == gitmeta.Submodule:
@@ -169,22 +180,36 @@ func (r *resolver) repo(repo gitmeta.Repo) {
 	for _, l := range gitmeta.Locks(repo) {
 		switch {
 		case !l.Exists || l.Kind == gitmeta.Link:
-		case l.Hide:
-			kind := secrets.MaskFile
-			if l.Kind == gitmeta.Dir {
-				kind = secrets.MaskDir
+		case l.Kind == gitmeta.File && r.allowedConfig(l.Path):
+			if l.Hide || l.Replace != nil {
+				// Writable it would be shown as it is.
+				r.note(quote(l.Path)+" stays locked: it holds credentials, or what cannot be read", "")
+				r.gitLock(l, write)
 			}
-			r.p.Masks = append(r.p.Masks, secrets.Mask{Path: l.Path, Kind: kind, Why: l.Why})
-		case l.Replace != nil:
-			r.content(l.Path, l.Replace, l.Why)
-		case write || l.Pin:
-			if write {
-				r.p.Locks = append(r.p.Locks, Lock{Path: l.Path, Writable: l.Pin, Why: l.Why})
-			}
+		default:
+			r.gitLock(l, write)
 		}
 	}
 	if repo.Hostile != "" {
 		r.note("the configuration of "+quote(repo.Entry)+" is hidden: "+repo.Hostile, "")
+	}
+}
+
+const gitAcross = "GIT_DISCOVERY_ACROSS_FILESYSTEM=1"
+
+// gitLock keeps a present file or folder of git's from being changed.
+func (r *resolver) gitLock(l gitmeta.Lock, write bool) {
+	switch {
+	case l.Hide:
+		kind := secrets.MaskFile
+		if l.Kind == gitmeta.Dir {
+			kind = secrets.MaskDir
+		}
+		r.p.Masks = append(r.p.Masks, secrets.Mask{Path: l.Path, Kind: kind, Why: l.Why})
+	case l.Replace != nil:
+		r.content(l.Path, l.Replace, l.Why)
+	case write:
+		r.p.Locks = append(r.p.Locks, Lock{Path: l.Path, Writable: l.Pin, Why: l.Why})
 	}
 }
 

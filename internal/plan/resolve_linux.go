@@ -2,8 +2,11 @@ package plan
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/policy"
@@ -69,11 +72,19 @@ func (r *resolver) roots(dir string) error {
 	r.p.Workspace = ws
 	write := pol.Profile == policy.WorkspaceWrite
 	r.view(View{Root: ws, Origin: Workspace, Writable: write})
+	if write && r.holdsOwn(ws) {
+		return fault.New(fault.SandboxBadWorkspace, "Tether's own files lie in the workspace "+quote(ws.Path)).
+			WithHint("set XDG_STATE_HOME and XDG_CONFIG_HOME to folders outside of it")
+	}
 	for _, path := range pol.Write {
-		r.add(path, write)
+		if err := r.add(path, write); err != nil {
+			return err
+		}
 	}
 	for _, path := range pol.Read {
-		r.add(path, false)
+		if err := r.add(path, false); err != nil {
+			return err
+		}
 	}
 	r.p.Dir = ws.Path
 	if dir == "" {
@@ -101,22 +112,23 @@ func (r *resolver) shown(path string) bool {
 }
 
 // add shows a root of the policy. One that does not exist is left out with a
-// note: the command still runs, with less.
-func (r *resolver) add(path string, write bool) {
+// note: the command still runs, with less. One that would undo what the
+// sandbox rests on is refused.
+func (r *resolver) add(path string, write bool) error {
 	path = r.expand(path)
 	root, info, err := openRoot(path)
 	if err != nil {
 		r.note("the added root "+quote(path)+" was left out: "+reason(err).Error(), "")
-		return
+		return nil
 	}
-	if write && (inside(r.host.StateDir, root.Path) || inside(r.host.ConfigDir, root.Path)) {
-		// Locked below; a root around our own things is allowed, they are not.
-		r.note(quote(root.Path)+" holds Tether's own files; they stay closed", "")
+	if err := r.admit(path, root, write); err != nil {
+		return err
 	}
 	r.view(View{Root: root, Origin: Added, Writable: write, File: !info.IsDir()})
 	if info.IsDir() {
 		r.added = append(r.added, root)
 	}
+	return nil
 }
 
 // view adds a view unless the same folder is there already, by identity; of
@@ -147,9 +159,31 @@ func (r *resolver) identity() {
 	}
 }
 
+// ownsIDs says whether root may take any id. Root of a user namespace, as in a
+// rootless container, is an ordinary user of the host and has no unused one.
+func ownsIDs() bool {
+	for _, path := range [...]string{"/proc/self/uid_map", "/proc/self/gid_map"} {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return true // what needs an id then fails, and says so
+		}
+		owned := false
+		for line := range strings.Lines(string(b)) {
+			var first, outside, n uint64
+			if _, err := fmt.Sscan(line, &first, &outside, &n); err == nil && first <= unusedID && unusedID-first < n {
+				owned = true
+			}
+		}
+		if !owned {
+			return false
+		}
+	}
+	return true
+}
+
 // IdentityFor says under which ids a command of the caller runs in a workspace.
 func IdentityFor(uid, gid uint32, workspace Root) Identity {
-	if uid != 0 {
+	if uid != 0 || !ownsIDs() {
 		return Identity{UID: uid, GID: gid, HostUID: uid, HostGID: gid}
 	}
 	id := Identity{UID: workspace.UID, GID: workspace.GID, Root: true, HostUID: workspace.UID, HostGID: workspace.GID}

@@ -74,6 +74,9 @@ func (r *resolver) scope() error {
 			return fault.Wrap(fault.SandboxViolation, "the listed root "+quote(path)+" cannot be shown", reason(err)).
 				WithHint("take it off the list of reads, or make it")
 		}
+		if err := r.admit(r.expand(path), root, false); err != nil {
+			return err
+		}
 		r.view(View{Root: root, Origin: Added, File: !info.IsDir()})
 		if info.IsDir() {
 			r.added = append(r.added, root)

@@ -90,14 +90,6 @@ func (r Root) is(path string) bool {
 	return syscall.Lstat(path, &st) == nil && st.Dev == r.Dev && st.Ino == r.Ino
 }
 
-// inside says whether path is dir or lies below it. Both are canonical.
-func inside(path, dir string) bool {
-	if dir == "/" {
-		return true
-	}
-	return path == dir || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
-}
-
 // reason strips the operation and path that the message names already.
 func reason(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {

@@ -2,6 +2,7 @@ package bwrap
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -63,7 +64,28 @@ func trusted(path string) error {
 	case info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0:
 		return fmt.Errorf("%s is set-uid: it would run with root's rights", path)
 	}
-	return nil
+	return errors.Join(rooted(filepath.Dir(path)), rooted(filepath.Dir(real)))
+}
+
+// rooted refuses a folder in which, or above which, somebody but root could put
+// something else in a program's place.
+func rooted(dir string) error {
+	for ; ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		// Where the sticky bit is set only an owner moves a thing away, and
+		// that is root all the way down.
+		open := info.Mode().Perm()&0o022 != 0 && info.Mode()&os.ModeSticky == 0
+		if !ok || st.Uid != 0 || open {
+			return fmt.Errorf("%s can be changed by others than root", dir)
+		}
+		if dir == "/" {
+			return nil
+		}
+	}
 }
 
 // Start starts a job through bwrap. stubs is a folder of ours for the stand-ins
@@ -77,7 +99,10 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 	if err != nil {
 		return nil, err
 	}
-	version := versionOf(path)
+	version, err := versionOf(path)
+	if err != nil {
+		return nil, err
+	}
 	files := &handover{next: 3 + 1} // after the control socket
 	defer files.close()
 	self, err := os.Open("/proc/self/exe")
@@ -93,7 +118,12 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 	if id.Root {
 		// bwrap runs as the workspace's owner, who cannot look into root's
 		// own folders.
-		job.Order.Steps = Reachable(job.Order.Steps, func(path string) bool { return reach(path, id.HostUID, id.HostGID) })
+		reach, err := reachable(job.Order.Steps, id.HostUID, id.HostGID)
+		if err != nil {
+			return nil, fault.Wrap(fault.IsolationUnavailable, "cannot tell what the workspace's owner can reach", err)
+		}
+		host.Exists = func(path string) bool { return reach[path] }
+		job.Order.Steps = Reachable(job.Order.Steps, host.Exists)
 		stand = &standIns{temporary: true}
 	}
 	args, err := Arguments(job.Order.Steps, network, host)
@@ -103,19 +133,23 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 	}
 	job.Order.Build = false
 	job.Order.Steps = Expected(job.Order.Steps)
-	list := files.data([]byte(strings.Join(args, "\x00") + "\x00"))
-	if files.err != nil {
+	life, err := newLifeline()
+	if err = errors.Join(err, files.err); err != nil {
 		stand.remove()
-		return nil, fault.Wrap(fault.IsolationUnavailable, "cannot hand the plan to bwrap", files.err)
+		return nil, fault.Wrap(fault.IsolationUnavailable, "cannot hand the plan to bwrap", err)
 	}
+	files.add(life.theirs)
+	list := files.add(life.args)
 	complaint := &firstBytes{}
 	cmd := &exec.Cmd{Path: path, Dir: "/", Env: []string{},
 		Args: []string{"bwrap", "--args", strconv.Itoa(list), "--", "/proc/self/fd/" + strconv.Itoa(exe), inner.Name},
 		// bwrap's own messages, bounded; its output is nobody's. The command's
 		// descriptors go to the inner stage, past bwrap.
 		Stderr: complaint, WaitDelay: time.Second,
-		ExtraFiles:  files.files,
-		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}}
+		ExtraFiles: files.files,
+		// A process group of its own: for the lifeline, and so that a signal
+		// from the caller's terminal comes to us alone.
+		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}}
 	if id.Root {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: id.HostUID, Gid: id.HostGID}
 	}
@@ -123,12 +157,19 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 	if err == nil {
 		err = p.Begin(&job.Order, job.Stdio)
 	}
+	if err == nil {
+		err = life.tie(p, []byte(strings.Join(args, "\x00")+"\x00"))
+	}
 	if err != nil {
+		if p != nil {
+			p.Kill()
+		}
+		life.cut()
 		stand.remove()
 		return nil, fault.Wrap(fault.IsolationUnavailable, "cannot start "+path, err)
 	}
 	masks := len(job.Order.Steps)
-	return &process{Process: p, path: path, complaint: complaint, stand: stand,
+	return &process{Process: p, path: path, complaint: complaint, stand: stand, life: life,
 		// bwrap's time grows with the square of the number of mounts.
 		patience: 2*time.Second + time.Duration(masks*masks)*time.Microsecond*4}, nil
 }
@@ -139,6 +180,7 @@ type process struct {
 	path      string
 	complaint *firstBytes
 	stand     *standIns
+	life      *lifeline
 	patience  time.Duration
 }
 
@@ -147,17 +189,26 @@ type process struct {
 func (p *process) Ready() error {
 	err := p.ReadyIn(p.patience)
 	p.stand.remove()
-	if err == nil || p.Heard() {
+	if err == nil {
+		return nil
+	}
+	p.life.cut()
+	if p.Heard() {
 		return err
 	}
 	e := fault.New(fault.IsolationUnavailable, p.path+" could not build the sandbox: "+p.complaint.line())
 	return e.WithHint("tether doctor")
 }
 
+// Kill ends what is inside by way of the inner stage: bwrap's own process is not
+// the first of the namespaces, and would be gone before they are.
+func (p *process) Kill() { p.HangUp() }
+
 // Wait returns when everything is gone, bwrap's own process included.
 func (p *process) Wait() (enforce.Ended, error) {
 	ended, err := p.Process.Wait()
 	<-p.Gone()
+	p.life.cut()
 	return ended, err
 }
 
@@ -166,54 +217,32 @@ func explain(m inner.Message) error {
 }
 
 // versionOf asks a trusted bwrap for its version, as major*10000+minor*100;
-// zero is the answer of one that does not say.
-func versionOf(path string) int {
-	cmd := exec.Command(path, "--version")
-	cmd.Env, cmd.Dir, cmd.WaitDelay = []string{}, "/", time.Second
-	out, err := cmd.Output()
-	if err != nil {
-		return 0
+// zero is the answer of one that does not say. One that hangs is an error.
+func versionOf(path string) (int, error) {
+	const patience = 1500 * time.Millisecond
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	answer := &firstBytes{}
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.Env, cmd.Dir, cmd.WaitDelay, cmd.Stdout = []string{}, "/", 100*time.Millisecond, answer
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return 0, fault.New(fault.IsolationUnavailable, path+" does not even tell its version in time").
+			WithHint("tether doctor")
 	}
 	var major, minor int
-	if _, err := fmt.Sscanf(string(out), "bubblewrap %d.%d", &major, &minor); err != nil {
-		return 0
+	if err != nil {
+		return 0, nil
 	}
-	return major*10000 + minor*100
+	if _, err := fmt.Sscanf(answer.line(), "bubblewrap %d.%d", &major, &minor); err != nil {
+		return 0, nil
+	}
+	return major*10000 + minor*100, nil
 }
 
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
-}
-
-// reach says whether a process with these ids and no other groups can get to
-// path, as far as modes tell. Access lists may say more; then less is shown.
-func reach(path string, uid, gid uint32) bool {
-	for at := path; ; at = filepath.Dir(at) {
-		info, err := os.Lstat(at)
-		if err != nil {
-			return false
-		}
-		st, ok := info.Sys().(*syscall.Stat_t)
-		if !ok {
-			return false
-		}
-		need := st.Mode & 0o111
-		switch {
-		case st.Uid == uid:
-			need &= 0o100
-		case st.Gid == gid:
-			need &= 0o010
-		default:
-			need &= 0o001
-		}
-		if info.IsDir() && need == 0 {
-			return false
-		}
-		if at == "/" {
-			return true
-		}
-	}
 }
 
 // standIns are the files that stand for hidden ones that git tracks.

@@ -70,7 +70,7 @@ func build(steps []enforce.Step, trees []int) error {
 	for i := range steps {
 		s := &steps[i]
 		what, err := b.do(s)
-		if err == nil || (s.Flags&enforce.Gone != 0 && errors.Is(err, unix.ENOENT)) {
+		if err == nil || s.Flags&(enforce.Gone|enforce.Optional) != 0 && b.gone(s.Dst, what, err) {
 			continue
 		}
 		return &stepError{step: s, what: what, err: err}
@@ -100,6 +100,35 @@ func build(steps []enforce.Step, trees []int) error {
 		unix.Close(l.fd)
 	}
 	return nil
+}
+
+// gone says whether a step's place is not there, or not for the command: where
+// a folder that belongs to somebody else closes the way to us, who have all
+// rights over the command's ids, the command can neither pass it nor open it.
+func (b *builder) gone(path, what string, err error) bool {
+	if errors.Is(err, unix.ENOENT) {
+		return true
+	}
+	if !errors.Is(err, unix.EACCES) || what != "open" && what != "open the place" {
+		return false
+	}
+	for at := path; ; {
+		i := strings.LastIndexByte(at, '/')
+		if i <= 0 {
+			return false
+		}
+		at = at[:i]
+		fd, err := b.lookup(at)
+		if errors.Is(err, unix.EACCES) {
+			continue
+		}
+		if err != nil {
+			return errors.Is(err, unix.ENOENT)
+		}
+		defer unix.Close(fd)
+		var st unix.Stat_t
+		return unix.Fstat(fd, &st) == nil && int(st.Uid) != unix.Getuid()
+	}
 }
 
 func (b *builder) do(s *enforce.Step) (string, error) {

@@ -1,10 +1,10 @@
 package inner
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -123,75 +123,44 @@ func checkPosture(order *enforce.Order) error {
 	return checkMounts(order)
 }
 
-// checkMounts compares the mounts that stand with those that were planned:
-// every mask and lock must be there, and nothing else may be.
+// checkMounts compares the mounts that stand with those that were planned.
 func checkMounts(order *enforce.Order) error {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	there := make(map[string]bool, len(order.Steps))
-	r := bufio.NewReaderSize(f, 1<<16)
-	for {
-		line, err := r.ReadSlice('\n')
-		if len(line) == 0 || err != nil {
-			break
-		}
-		fields := strings.SplitN(string(line), " ", 7)
-		if len(fields) < 7 {
-			return errors.New("mountinfo is not readable")
-		}
-		there[unescape(fields[4])] = true
+	there, err := readMounts(f)
+	if err != nil {
+		return err
 	}
-	allowed := map[string]bool{"/": true}
-	for i := range order.Steps {
-		s := &order.Steps[i]
-		switch s.Do {
-		case enforce.Dir, enforce.Symlink, enforce.Sysctl, enforce.Seal:
-			continue
-		}
-		allowed[s.Dst] = true
-		if !there[s.Dst] && s.Flags&enforce.Gone == 0 {
-			return fmt.Errorf("the mount at %s is missing", s.Dst)
-		}
+	absent, err := compare(there, order.Steps, order.Build)
+	if err != nil {
+		return err
 	}
-	if !order.Build {
-		return nil
-	}
-	for at := range there {
-		if !allowed[at] && !below(at, order.Steps) {
-			return fmt.Errorf("an unplanned mount at %s", at)
+	for _, path := range absent {
+		if canReach(path) {
+			return fmt.Errorf("the mount at %s is missing", path)
 		}
 	}
 	return nil
 }
 
-// below says whether at lies in something that brings mounts of its own: a
-// recursive bind, or /dev.
-func below(at string, steps []enforce.Step) bool {
-	for i := range steps {
-		s := &steps[i]
-		if (s.Do == enforce.Bind || s.Do == enforce.Devices || s.Do == enforce.Self) && strings.HasPrefix(at, s.Dst+"/") {
-			return true
-		}
-	}
-	return false
-}
-
-// unescape undoes mountinfo's octal escapes (proc_pid_mountinfo(5)).
-func unescape(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			b.WriteByte((s[i+1]-'0')<<6 | (s[i+2]-'0')<<3 | (s[i+3] - '0'))
-			i += 3
+// canReach says whether path is there for the command, now or after it opened
+// a folder of its own on the way.
+func canReach(path string) bool {
+	var st unix.Stat_t
+	err := unix.Lstat(path, &st)
+	for at := path; errors.Is(err, unix.EACCES) && at != "/"; {
+		at = filepath.Dir(at)
+		if err = unix.Lstat(at, &st); err != nil {
 			continue
 		}
-		b.WriteByte(s[i])
+		var fs unix.Statfs_t
+		if err := unix.Statfs(at, &fs); err == nil && fs.Flags&unix.ST_RDONLY != 0 {
+			return false // also what a masked folder is
+		}
+		return int(st.Uid) == unix.Geteuid()
 	}
-	return b.String()
+	return err == nil
 }

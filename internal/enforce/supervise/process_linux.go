@@ -169,6 +169,18 @@ func (p *Process) Kill() {
 	}
 }
 
+// HangUp lets the inner stage end everything inside, and then itself, as it does
+// when we are gone. For programs that are not the first process of the
+// namespaces themselves: when those are killed, what is inside dies later than
+// they do, or not at all. What does not end by itself is killed after all.
+func (p *Process) HangUp() {
+	const patience = time.Second
+	if conn, err := p.control.SyscallConn(); err == nil {
+		_ = conn.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) })
+	}
+	time.AfterFunc(patience, p.Kill)
+}
+
 // Ready returns once the command runs or its program could not be executed.
 // An error means that nothing of it ran; the process is then gone.
 func (p *Process) Ready() error {

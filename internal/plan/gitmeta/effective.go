@@ -46,17 +46,28 @@ func readConfig(path string) configFile {
 	return configFile{entries: entries}
 }
 
+// GlobalFiles are the user's own configuration files, in the order in which git
+// reads them. config is the folder that XDG_CONFIG_HOME names, or would name.
+func GlobalFiles(home, config string) []string {
+	var files []string
+	if config != "" {
+		files = append(files, filepath.Join(config, "git/config"))
+	}
+	if home != "" {
+		files = append(files, filepath.Join(home, ".gitconfig"))
+	}
+	return files
+}
+
 // HostEntries reads the system's and the user's own configuration with all
 // their includes, every condition taken for true, in the order in which git
 // lets later ones win. What cannot be read is left out: these files are the
 // host's own and no workspace writes them.
-func HostEntries(home string) []Entry {
+func HostEntries(home, config string) []Entry {
 	d := &discovery{Search: Search{Home: home}, configs: map[string]configFile{}}
 	var all []Entry
 	var found []string
-	for _, p := range []string{
-		"/etc/gitconfig", filepath.Join(home, ".config/git/config"), filepath.Join(home, ".gitconfig"),
-	} {
+	for _, p := range append([]string{"/etc/gitconfig"}, GlobalFiles(home, config)...) {
 		entries, _ := d.withIncludes(nil, p, 0, &found)
 		all = append(all, entries...)
 	}

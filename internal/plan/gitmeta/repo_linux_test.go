@@ -100,7 +100,7 @@ func TestCommonDirOut(t *testing.T) {
 	}
 }
 
-func TestBareInAncestorAndHomesAreRefused(t *testing.T) {
+func TestHomeIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.sh(`mkdir $TOP/main; cd $TOP/main; ` + repoSetup + `; rmdir $WS; git worktree add -q $WS`)
 	s := w.search()
@@ -111,6 +111,28 @@ func TestBareInAncestorAndHomesAreRefused(t *testing.T) {
 	}
 	if r := only(t, repos); r.Kind != Foreign || !strings.Contains(r.Why, "home") {
 		t.Errorf("got %+v, want a home refused", r)
+	}
+}
+
+func TestCommonDirAboveTheWorkspaceIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.sh(`git init -q --bare $TOP/p; cd $TOP/p; c=$(git commit-tree -m x $(git hash-object -w -t tree /dev/null))
+		git worktree add -q main $c`)
+	w.ws = filepath.Join(w.top, "p/main")
+	repos := w.discover()
+	if r := repos[0]; r.Kind != Foreign || !strings.Contains(r.Why, "contains the workspace") {
+		t.Errorf("got %+v, want it refused", r)
+	}
+}
+
+func TestSystemFolder(t *testing.T) {
+	for p, want := range map[string]bool{
+		"/": true, "/usr": true, "/etc/x": true, "/var": true, "/home": true, "/tmp": true, "/home/u/r/.git": false,
+		"/usrx": false, "/var/r": false, "/opt/r": false,
+	} {
+		if got := systemFolder(p); got != want {
+			t.Errorf("%s: got %v, want %v", p, got, want)
+		}
 	}
 }
 
@@ -263,7 +285,7 @@ func TestHostEntries(t *testing.T) {
 		printf '[include]\npath = loop\n' >.config/git/loop; printf '[core]\nhooksPath = .myhooks\n[filter "f"]clean=x\n' >.gitconfig`)
 	w.sh(repoSetup)
 	s := w.search()
-	s.Host = HostEntries(w.top + "/home")
+	s.Host = HostEntries(w.top+"/home", w.top+"/home/.config")
 	repos, err := Discover(s)
 	if err != nil {
 		t.Fatal(err)

@@ -171,7 +171,7 @@ func (f *finder) inspect(dir int, name string, h *hit, buf *[]byte) bool {
 
 func (h *hit) fill(st *unix.Stat_t) {
 	h.id, h.links, h.size = idOf(st), uint64(st.Nlink), st.Size
-	h.mtime = time.Unix(st.Mtim.Unix())
+	h.mtime, h.mode = time.Unix(st.Mtim.Unix()), st.Mode&0o777
 	h.Type = typeOf(byte(st.Mode >> 12 & 15))
 	h.exact = st.Ino == h.Ino
 }
@@ -290,7 +290,7 @@ func (f *finder) dropPublic() {
 // mask turns hits and unreadable directories into masks.
 func (f *finder) mask() {
 	for _, h := range f.hits {
-		m := Mask{Path: h.Path, Dev: h.id.dev, Ino: h.id.ino, Size: h.size, MTime: h.mtime, Why: h.reason()}
+		m := Mask{Path: h.Path, Dev: h.id.dev, Ino: h.id.ino, Size: h.size, MTime: h.mtime, Mode: h.mode, Why: h.reason()}
 		if h.Type == Directory {
 			m.Kind = MaskDir
 		}

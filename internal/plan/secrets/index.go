@@ -28,7 +28,7 @@ func Tracked(index []byte, shared func(name string) []byte, want map[string]bool
 	// and extensions end where the checksum begins.
 	for _, hash := range []int{20, 32} {
 		clear(found)
-		link, err := readIndex(index, hash, func(_ int, name []byte) {
+		link, err := readIndex(index, hash, func(_ int, _, name []byte) {
 			if want[string(name)] {
 				found[string(name)] = true
 			}
@@ -65,7 +65,7 @@ func addShared(link []byte, hash int, shared func(string) []byte, want, found ma
 			return errSplit
 		}
 	}
-	more, err := readIndex(base, hash, func(i int, name []byte) {
+	more, err := readIndex(base, hash, func(i int, _, name []byte) {
 		if want[string(name)] && (i/64 >= len(deleted) || deleted[i/64]>>(i%64)&1 == 0) {
 			found[string(name)] = true
 		}
@@ -95,9 +95,10 @@ func indexCount(b []byte) int {
 	return int(min(int64(binary.BigEndian.Uint32(b[8:])), int64(len(b)/62+1)))
 }
 
-// readIndex calls each for every entry in order and returns the content of the
-// link extension, nil when there is none. It reads the bytes once.
-func readIndex(b []byte, hash int, each func(i int, name []byte)) (link []byte, err error) {
+// readIndex calls each for every entry in order, with what stands before the
+// name, and returns the content of the link extension, nil when there is none.
+// It reads the bytes once.
+func readIndex(b []byte, hash int, each func(i int, head, name []byte)) (link []byte, err error) {
 	if len(b) < 12+hash || string(b[:4]) != "DIRC" {
 		return nil, errIndex
 	}
@@ -122,7 +123,7 @@ func readIndex(b []byte, hash int, each func(i int, name []byte)) (link []byte, 
 		if end-at < head {
 			return nil, errIndex
 		}
-		rest := b[at+head : end]
+		entry, rest := b[at:at+head], b[at+head:end]
 		if version == 4 {
 			keep, used := offsetVarint(rest)
 			if used == 0 || keep > uint64(len(name)) {
@@ -149,7 +150,7 @@ func readIndex(b []byte, hash int, each func(i int, name []byte)) (link []byte, 
 			}
 			at += size
 		}
-		each(i, name)
+		each(i, entry, name)
 	}
 	for at < end {
 		if end-at < 8 {

@@ -279,7 +279,8 @@ func (s *scan) marks(n *node, name []byte, t Type) (m Mark) {
 	if t == SocketFile {
 		m |= Socket
 	}
-	if len(name) == 4 && string(name) == ".git" {
+	// In any case: a file system that folds names finds it by this one, too.
+	if len(name) == 4 && name[0] == '.' && name[1]|0x20 == 'g' && name[2]|0x20 == 'i' && name[3]|0x20 == 't' {
 		m |= Git
 	}
 	return m

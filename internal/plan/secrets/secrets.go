@@ -39,7 +39,7 @@ const (
 	HiddenAny
 	// Locked: readable, never written.
 	Locked
-	// Git: an entry called .git, of any type.
+	// Git: an entry called .git, in any case and of any type.
 	Git
 	// Bare: a directory that git takes for a repository (HEAD, objects, refs).
 	// The entry names the directory itself; its Name may be empty for a root.
@@ -130,6 +130,7 @@ type hit struct {
 	links   uint64
 	size    int64
 	mtime   time.Time
+	mode    uint32
 	verdict verdict
 	// exact is false where the directory told another inode than stat.
 	exact bool
@@ -163,6 +164,8 @@ type Mask struct {
 	Dev, Ino uint64
 	Size     int64
 	MTime    time.Time
+	// Mode are the permission bits.
+	Mode uint32
 	// Why says in a few words what asked for the mask.
 	Why string
 }

@@ -20,6 +20,11 @@ func (f *finder) markTracked() {
 		tree, _ := splitPath(e.Path)
 		trees[tree] = map[string]int{}
 	}
+	for _, root := range f.roots {
+		if tree := enclosing(root); tree != "" {
+			trees[tree] = map[string]int{}
+		}
+	}
 	if len(trees) == 0 {
 		return
 	}
@@ -41,6 +46,19 @@ func (f *finder) markTracked() {
 		}
 	}
 	slices.Sort(f.out.TrackedSecrets)
+}
+
+// enclosing returns the nearest folder above root that has a .git, empty if
+// none has: git finds a repository from a folder inside it.
+func enclosing(root string) string {
+	for dir := root; dir != "/"; {
+		dir, _ = splitPath(dir)
+		var st unix.Stat_t
+		if unix.Lstat(join(dir, ".git"), &st) == nil {
+			return dir
+		}
+	}
+	return ""
 }
 
 // markTree marks the files that one worktree tracks.

@@ -20,5 +20,12 @@ func startBare(job enforce.Job) (enforce.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, p.Begin(&job.Order, job.Stdio)
+	return bare{p}, p.Begin(&job.Order, job.Stdio)
 }
+
+// bare is a process whose tree no namespace holds together.
+type bare struct{ *supervise.Process }
+
+// Kill ends the inner stage by way of itself, since nobody else finds what the
+// command has started.
+func (b bare) Kill() { b.HangUp() }

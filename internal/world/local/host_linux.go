@@ -39,6 +39,14 @@ func caller(environ []string) (plan.Host, error) {
 		h.Executable = exe
 	}
 	h.StateDir, h.ConfigDir = Folders(h.Home, environ)
+	if !filepath.IsAbs(h.StateDir) {
+		// Relative to the current folder they would lie in the workspace.
+		return h, fault.New(fault.SandboxUnavailable, "this account has no home, so there is no place for Tether's own files").
+			WithHint("set XDG_STATE_HOME to a folder of yours outside of the workspace")
+	}
+	if !filepath.IsAbs(h.ConfigDir) {
+		h.ConfigDir = ""
+	}
 	return h, nil
 }
 

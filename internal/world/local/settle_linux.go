@@ -30,8 +30,11 @@ type record struct {
 	Snapshots []gitmeta.Snapshot `json:"snapshots"`
 	// Tether says which of the roots had a .tether folder.
 	Tether []string `json:"tether,omitempty"`
+	// Closed are folders that nobody could search then; they were hidden.
+	Closed []string `json:"closed,omitempty"`
 
 	file *os.File // locked as long as we live; nil when nothing is watched
+	name string   // of file
 	dir  string   // Tether's own state
 	uid  uint32
 }
@@ -39,7 +42,7 @@ type record struct {
 // takeSnapshot settles what a run that died left behind, then records what
 // stands now.
 func takeSnapshot(p *plan.Plan, kind enforce.Kind) (*record, error) {
-	r := &record{Begin: time.Now(), dir: p.StateDir}
+	r := &record{Begin: time.Now(), dir: p.StateDir, Closed: p.Found.Unreadable}
 	if p.Policy.Profile != policy.WorkspaceWrite {
 		return r, nil
 	}
@@ -83,15 +86,22 @@ func (r *record) save(p *plan.Plan) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return bad(err)
 	}
-	f, err := os.CreateTemp(dir, "run-*.json")
+	// Complete and locked before it has the name that others look for: they
+	// would take it for one of a run that died.
+	f, err := os.CreateTemp(dir, "new-*.json")
 	if err != nil {
 		return bad(err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		return bad(err)
+	r.name = filepath.Join(dir, "run"+strings.TrimPrefix(filepath.Base(f.Name()), "new"))
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		err = json.NewEncoder(f).Encode(r)
 	}
-	if err := json.NewEncoder(f).Encode(r); err != nil {
+	if err == nil {
+		err = os.Rename(f.Name(), r.name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
 		f.Close()
 		return bad(err)
 	}
@@ -106,10 +116,26 @@ func (r *record) settle(p *plan.Plan) ([]gitmeta.Finding, error) {
 	}
 	found, err := r.inspect(p)
 	if err == nil {
-		_ = os.Remove(r.file.Name())
+		_ = os.Remove(r.name)
 	}
 	r.file.Close()
 	return found, err
+}
+
+// drop forgets the record of a command that did not run.
+func (r *record) drop() {
+	if r.file != nil {
+		_ = os.Remove(r.name)
+		r.file.Close()
+	}
+}
+
+// forget drops the record of a command that never ran: it left nothing.
+func (r *record) forget() {
+	if r.file != nil {
+		_ = os.Remove(r.file.Name())
+		r.file.Close()
+	}
 }
 
 func (r *record) inspect(p *plan.Plan) ([]gitmeta.Finding, error) {
@@ -123,13 +149,13 @@ func (r *record) inspect(p *plan.Plan) ([]gitmeta.Finding, error) {
 			}
 			return 0
 		}}
-		// The command's end must not depend on how patient the caller still is.
-		seen, err := secrets.Walk(context.Background(), root, rules)
+		seen, err := r.walk(root, rules)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		s := gitmeta.Search{Workspace: root, GitEntries: seen.With(secrets.Git), Bare: seen.With(secrets.Bare)}
+		s := p.GitSearch
+		s.Workspace, s.GitEntries, s.Bare = root, seen.With(secrets.Git), seen.With(secrets.Bare)
 		repos, err := gitmeta.Discover(s)
 		if err != nil {
 			errs = append(errs, err)
@@ -141,6 +167,44 @@ func (r *record) inspect(p *plan.Plan) ([]gitmeta.Finding, error) {
 		all, errs = append(all, later...), append(errs, err)
 	}
 	return all, errors.Join(errs...)
+}
+
+// walk looks through a root. git works in a folder that nobody can list, so
+// what the command closed gets its owner's permissions back first.
+func (r *record) walk(root string, rules secrets.Rules) (secrets.Found, error) {
+	mine := os.Geteuid() != 0 // root sees through them
+	if info, err := os.Lstat(root); mine && err == nil && info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
+		_ = os.Chmod(root, info.Mode()|0o700)
+	}
+	// The command's end must not depend on how patient the caller still is.
+	seen, err := secrets.Walk(context.Background(), root, rules)
+	if err != nil || !mine {
+		return seen, err
+	}
+	again := false
+	for _, path := range seen.With(secrets.Unreadable) {
+		if !slices.Contains(r.Closed, path) {
+			openUp(path)
+			again = true
+		}
+	}
+	if again {
+		return secrets.Walk(context.Background(), root, rules)
+	}
+	return seen, nil
+}
+
+// openUp gives the owner's permissions to a folder and all folders in it.
+func openUp(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return nil // what is not ours stays closed
+		}
+		if info, err := d.Info(); err == nil && info.Mode().Perm()&0o700 != 0o700 {
+			_ = os.Chmod(path, info.Mode()|0o700)
+		}
+		return nil
+	})
 }
 
 func base(rel []byte) []byte {
@@ -220,6 +284,10 @@ func settleDead(p *plan.Plan) error {
 			f.Close() // its run is alive
 			continue
 		}
+		if _, err := os.Lstat(name); err != nil {
+			f.Close() // it was alive when we opened it, and has settled since
+			continue
+		}
 		r := record{file: f}
 		if json.NewDecoder(f).Decode(&r) == nil && len(r.Snapshots) == len(r.Roots) {
 			findings, err := r.inspect(p)
@@ -233,6 +301,21 @@ func settleDead(p *plan.Plan) error {
 		}
 		_ = os.Remove(name)
 		f.Close()
+	}
+	return removeUnfinished(pendingDir(p))
+}
+
+// removeUnfinished removes records of runs that died while they wrote them.
+func removeUnfinished(dir string) error {
+	const long = time.Minute // nobody takes so long to write one
+	names, err := filepath.Glob(filepath.Join(dir, "new-*.json"))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) > long {
+			_ = os.Remove(name)
+		}
 	}
 	return nil
 }

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/cases.md anew")
+
+// notYet says of a category what its cases wait for, where no test stands for
+// them.
+var notYet = map[string]string{
+	"NET":  "needs the gate",
+	"SSRF": "needs the gate and the fetch tool",
+	"CAP":  "needs the fetch tool",
+	"GATE": "needs the edit tool",
+}
+
+// acceptance is one acceptance case.
+type acceptance struct{ number, category, title string }
+
+// acceptances reads the list of all cases.
+func acceptances(t *testing.T) []acceptance {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/cases.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []acceptance
+	seen := map[string]bool{}
+	for line := range strings.Lines(string(raw)) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(f) != 3 || seen[f[0]] {
+			t.Fatalf("cases.tsv: %q", line)
+		}
+		seen[f[0]] = true
+		all = append(all, acceptance{f[0], f[1], f[2]})
+	}
+	if len(all) != 151 {
+		t.Fatalf("%d cases, want 151", len(all))
+	}
+	return all
+}
+
+// suite is what the tests of the repository say of the cases.
+type suite struct {
+	tested   map[string]string // a case to the file of its test
+	verdicts map[string]string // a case to what a table says of it
+	texts    map[string]string // string constants of the tables
+}
+
+// readSuite parses all test files: functions called TestECnnn, and variables
+// called xxxCases that are tables of verdicts.
+func readSuite(t *testing.T, top string) suite {
+	t.Helper()
+	s := suite{tested: map[string]string{}, verdicts: map[string]string{}, texts: map[string]string{}}
+	name := regexp.MustCompile(`^TestEC([0-9]{3})([A-Z_]|$)`)
+	var tables []*ast.CompositeLit
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && path != top) {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, d := range file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if m := name.FindStringSubmatch(d.Name.Name); m != nil && d.Recv == nil {
+					s.tested["EC-"+m[1]] = path
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					v, ok := spec.(*ast.ValueSpec)
+					if !ok || len(v.Values) != 1 {
+						continue
+					}
+					if table, ok := v.Values[0].(*ast.CompositeLit); ok && strings.HasSuffix(v.Names[0].Name, "Cases") {
+						if _, ok := table.Type.(*ast.MapType); ok {
+							tables = append(tables, table)
+						}
+					} else if text, ok := s.text(v.Values[0]); ok {
+						s.texts[v.Names[0].Name] = text
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables {
+		for _, e := range table.Elts {
+			kv, ok := e.(*ast.KeyValueExpr)
+			if !ok {
+				continue
+			}
+			number, ok1 := s.text(kv.Key)
+			text, ok2 := s.text(kv.Value)
+			if !ok1 || !ok2 {
+				t.Fatalf("a table of cases holds more than texts, after %q", number)
+			}
+			if have, there := s.verdicts[number]; there && have != text {
+				t.Errorf("%s stands in two tables: %q and %q", number, have, text)
+			}
+			s.verdicts[number] = text
+		}
+	}
+	return s
+}
+
+// text is the value of a string, also of several that are added.
+func (s suite) text(e ast.Expr) (string, bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		v, err := strconv.Unquote(e.Value)
+		return v, err == nil && e.Kind == token.STRING
+	case *ast.Ident:
+		v, ok := s.texts[e.Name]
+		return v, ok
+	case *ast.BinaryExpr:
+		x, ok1 := s.text(e.X)
+		y, ok2 := s.text(e.Y)
+		return x + y, ok1 && ok2 && e.Op == token.ADD
+	}
+	return "", false
+}
+
+// TestCasesPage holds docs/cases.md to the tests: no case is claimed without a
+// test, and none is tested without a word on whether it holds.
+func TestCasesPage(t *testing.T) {
+	all := acceptances(t)
+	s := readSuite(t, "../..")
+	known := map[string]bool{}
+	for _, c := range all {
+		known[c.number] = true
+	}
+	for _, number := range slices.Sorted(maps.Keys(s.verdicts)) {
+		switch text := s.verdicts[number]; {
+		case !known[number]:
+			t.Errorf("%s is in a table and is no case", number)
+		case s.tested[number] == "":
+			t.Errorf("%s is in a table and has no test", number)
+		case text != "" && !strings.HasPrefix(text, "limit: "):
+			t.Errorf("%s: %q begins with neither nothing nor %q", number, text, "limit: ")
+		case strings.ContainsAny(text, "|\n"):
+			t.Errorf("%s: %q does not fit into a table", number, text)
+		}
+	}
+	for _, number := range slices.Sorted(maps.Keys(s.tested)) {
+		if _, ok := s.verdicts[number]; !ok {
+			t.Errorf("%s has a test (%s) and is in no table", number, s.tested[number])
+		}
+		if !known[number] {
+			t.Errorf("%s has a test (%s) and is no case", number, s.tested[number])
+		}
+	}
+	if len(s.verdicts) < 50 {
+		t.Fatalf("only %d verdicts were found", len(s.verdicts))
+	}
+
+	var rows bytes.Buffer
+	holds, limited := 0, 0
+	for _, c := range all {
+		verdict := "not yet: no test stands for it"
+		if text, ok := s.verdicts[c.number]; ok && text == "" {
+			verdict = "holds"
+			holds++
+		} else if ok {
+			verdict = text
+			limited++
+		} else if why := notYet[c.category]; why != "" {
+			verdict = "not yet: " + why
+		}
+		fmt.Fprintf(&rows, "| %s | %s | %s | %s |\n", c.number, c.category, strings.ReplaceAll(c.title, "|", `\|`), verdict)
+	}
+	var page bytes.Buffer
+	fmt.Fprintf(&page, `# Acceptance cases
+
+Made from the tests by `+"`go test ./cmd/tether -run TestCasesPage -update`"+`. Each case stands for a kind of fault that was found in
+sandboxes of this sort. One that *holds* has a test called after its number that passes on every kernel provider it is about; a
+*limit* is tested as far as it holds, and says where it ends. Numbers have gaps.
+
+Of %d cases %d hold, %d with a limit, and %d are not yet done.
+
+| Case | Category | What | Verdict |
+|---|---|---|---|
+`, len(all), holds+limited, limited, len(all)-holds-limited)
+	page.Write(rows.Bytes())
+	const path = "../../docs/cases.md"
+	if *update {
+		if err := os.WriteFile(path, page.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil || !bytes.Equal(got, page.Bytes()) {
+		t.Errorf("docs/cases.md is not fresh (%v): go test ./cmd/tether -run TestCasesPage -update", err)
+	}
+}

@@ -1,0 +1,74 @@
+package inner
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestWanted(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{[]string{Name}, true},
+		{[]string{"/proc/self/fd/5", Name}, true},
+		{nil, false},
+		{[]string{""}, false},
+		{[]string{"tether"}, false},
+		{[]string{"tether", Name}, false},
+		{[]string{Name, "x"}, false},
+		{[]string{Name, Name}, false},
+		{[]string{"/proc/self/fd/5", Name, "x"}, false},
+		{[]string{"/proc/self/fd/5"}, false},
+		{[]string{"proc/self/fd/5", Name}, false},
+		{[]string{"/tmp/" + Name}, false},
+		{[]string{"run", "--", Name}, false},
+	} {
+		if got := Wanted(c.args); got != c.want {
+			t.Errorf("%q: got %v, want %v", c.args, got, c.want)
+		}
+	}
+}
+
+func TestMessageRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := Message{Kind: Kind(rapid.Byte().Draw(t, "kind")), Errno: rapid.Int32().Draw(t, "errno"), Status: rapid.Uint32().Draw(t, "status"),
+			// A step is one of our own words; what happened may name any file.
+			Step: strings.ReplaceAll(rapid.String().Draw(t, "step"), "\x00", ""),
+			What: string(rapid.SliceOf(rapid.Byte()).Draw(t, "what"))}
+		got, err := DecodeMessage(m.Encode())
+		if err != nil || got != m {
+			t.Fatalf("got %+v (%v), want %+v", got, err, m)
+		}
+	})
+}
+
+func TestDecodeMessageRefuses(t *testing.T) {
+	whole := Message{Kind: Exited, Status: 7}.Encode()
+	for n := range whole {
+		if m, err := DecodeMessage(whole[:n]); err == nil {
+			t.Errorf("%d of %d bytes: got %+v, want an error", n, len(whole), m)
+		}
+	}
+	if m, err := DecodeMessage([]byte("X12345678step without an end")); err == nil {
+		t.Errorf("got %+v, want an error", m)
+	}
+}
+
+func FuzzDecodeMessage(f *testing.F) {
+	f.Add(Message{Kind: Failed, Step: "bind", Errno: 2, What: "/w\x00\xff"}.Encode())
+	f.Add([]byte{})
+	f.Add(bytes.Repeat([]byte{'x'}, 9))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := DecodeMessage(b)
+		if err != nil {
+			return
+		}
+		if !bytes.Equal(m.Encode(), b) {
+			t.Errorf("%+v: got %q, want %q", m, m.Encode(), b)
+		}
+	})
+}
