@@ -2,6 +2,7 @@ package tether
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"strconv"
@@ -62,7 +63,8 @@ func (c Command) argv() ([]string, error) {
 // When ctx ends the whole process tree is killed before Run returns, with the
 // error of ctx. A child that the command left in the background is killed when
 // the command itself has ended. Run does not judge what the command means
-// beyond the guard's look (see package internal/guard).
+// beyond the guard's look (see package internal/guard). With an error the result
+// holds nothing but what was found in the workspace nevertheless.
 func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 	argv, err := c.argv()
 	if err != nil {
@@ -75,10 +77,28 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 			}
 		}
 	}
-	early := s.world.Warm(s.policy, s.provider)
-	if early != nil {
-		defer early.Discard()
+	early := s.world.Warm(s.policy, s.provider, s.environ)
+	defer early.Discard()
+	var found []Finding
+	for try := 1; ; try++ {
+		res, err := s.runOnce(ctx, c, argv, early, try == planTries)
+		found = append(found, res.Findings...)
+		if len(found) > 0 {
+			res.Findings = found
+		}
+		if !errors.Is(err, plan.ErrChanged) || try == planTries || ctx.Err() != nil {
+			return res, err
+		}
 	}
+}
+
+// planTries is how often a plan is made anew when the workspace changes under
+// it. A person's editor or a build needs one more; somebody who never stops is
+// refused.
+const planTries = 12
+
+// runOnce plans a command and runs it.
+func (s *Session) runOnce(ctx context.Context, c Command, argv []string, early world.Warm, last bool) (Result, error) {
 	p, err := s.plan(ctx, c.Dir)
 	if err != nil {
 		return Result{}, err
@@ -87,7 +107,7 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 	if err := look.Err(); err != nil {
 		return Result{}, err
 	}
-	cmd := world.Command{Args: argv, Provider: s.provider, Warm: early, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
+	cmd := world.Command{Args: argv, Provider: s.provider, Warm: early, Last: last, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
 		Time: s.policy.Limits.Time, Signals: c.Signals}
 	if cmd.Time == 0 && !c.Stream {
 		cmd.Time = DefaultTime
@@ -107,7 +127,7 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	out, err := s.world.Run(ctx, p, cmd)
 	if err != nil {
-		return Result{}, err
+		return Result{Findings: findings(out)}, err
 	}
 	res := result(s.policy, p, out, look)
 	if res.Exit != 0 && len(p.Repos) > 0 && s.policy.Profile == policy.WorkspaceWrite && out.Provider != enforce.Unconfined {

@@ -115,6 +115,9 @@ func providerKind(name string) (enforce.Kind, error) {
 		WithHint("--provider auto, native, bwrap or guard")
 }
 
+// Policy is what the session runs under.
+func (s *Session) Policy() policy.Policy { return s.policy }
+
 // Close ends the session. Commands that still run are not ended by it.
 func (s *Session) Close() error { return nil }
 

@@ -190,6 +190,8 @@ func TestCasesPage(t *testing.T) {
 		} else if ok {
 			verdict = text
 			limited++
+		} else if s.tested[c.number] != "" {
+			verdict = "not yet: it has a test, and no word on whether it holds"
 		} else if why := notYet[c.category]; why != "" {
 			verdict = "not yet: " + why
 		}

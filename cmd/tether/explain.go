@@ -38,6 +38,7 @@ func explainVerb(args []string, std stdio) (int, error) {
 			fmt.Fprintln(w, " ", printable(l))
 		}
 	}
+	section("set by", originLines(f.origins))
 	section("shown", e.Shown)
 	section("hidden", e.Hidden)
 	section("locked", e.Locked)

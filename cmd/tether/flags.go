@@ -7,11 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/tether-sandbox/tether"
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/policyfile"
 	"github.com/tether-sandbox/tether/policy"
 )
 
@@ -22,8 +22,9 @@ var errHelp = errors.New("help was printed")
 type flags struct {
 	set *flag.FlagSet
 
-	policy    policy.Policy
-	provider  string
+	// changes are what the command line says about the policy.
+	changes   []policyfile.Change
+	origins   policyfile.Origins // after open
 	noSandbox bool
 	json      bool
 	report    string
@@ -31,87 +32,46 @@ type flags struct {
 	workspace string
 }
 
-// newFlags returns the flags of a verb. They fill a policy that starts as the
-// default one.
+// newFlags returns the flags of a verb.
 func newFlags(name string) *flags {
-	f := &flags{set: flag.NewFlagSet(name, flag.ContinueOnError), policy: policy.Default("")}
+	f := &flags{set: flag.NewFlagSet(name, flag.ContinueOnError)}
 	f.set.SetOutput(io.Discard)
 	f.set.Usage = func() {}
-	p := &f.policy
 
-	profile := func(s string) (err error) { p.Profile, err = policy.ParseProfile(s); return err }
-	f.set.Func("p", "the same as --profile", profile)
-	f.set.Func("profile", "`PROFILE`: read-only, workspace-write (default) or full-access", profile)
+	f.set.Func("p", "the same as --profile", f.rule("profile", same))
+	f.set.Func("profile", "`PROFILE`: read-only, workspace-write (default) or full-access", f.rule("profile", same))
 	f.set.StringVar(&f.workspace, "C", "", "the same as --workspace")
 	f.set.StringVar(&f.workspace, "workspace", "", "`DIR` that the work is about (default: the current folder)")
 
-	f.set.Func("network", "`MODE`: open (the host's network) or none", func(s string) (err error) {
-		p.Network.Mode, err = policy.ParseNetworkMode(s)
-		return err
-	})
+	f.set.Func("network", "`MODE`: open (the host's network) or none", f.rule("network", same))
 	f.set.BoolFunc("no-network", "no network but a private loopback", func(string) error {
-		p.Network.Mode = policy.Offline
-		return nil
+		return f.rule("network", same)(policy.Offline.String())
 	})
-	f.set.Func("allow-read", "also show `PATH`, read-only (repeatable)", list(&p.Read, absolute))
-	f.set.Func("allow-write", "also show `PATH`, writable (repeatable)", list(&p.Write, absolute))
-	f.set.Func("reads", "show exactly `PATH` of the machine instead of the system's folders (repeatable)", func(s string) error {
-		p.Reads.System = false
-		return list(&p.Reads.Only, absolute)(s)
+	f.set.Func("allow-read", "also show `PATH`, read-only (repeatable)", f.rule("allow-read", absolute))
+	f.set.Func("allow-write", "also show `PATH`, writable (repeatable)", f.rule("allow-write", absolute))
+	f.set.Func("reads", "show exactly `PATH` of the machine instead of the system's folders (repeatable), or system", func(s string) error {
+		if s == "system" {
+			return f.rule("reads", same)(s)
+		}
+		return f.rule("reads", absolute)(s)
 	})
-	f.set.Func("protect", "also hide files that match `GLOB` (repeatable)", list(&p.Protect.Hidden, same))
-	f.set.Func("lock", "also keep files that match `GLOB` from being changed (repeatable)", list(&p.Protect.Locked, same))
-	f.set.Func("allow-config", "let `PATH`, which the host runs unasked, be changed (repeatable)", list(&p.Protect.AllowConfig, same))
+	f.set.Func("protect", "also hide files that match `GLOB` (repeatable)", f.rule("protect", same))
+	f.set.Func("lock", "also keep files that match `GLOB` from being changed (repeatable)", f.rule("lock", same))
+	f.set.Func("allow-config", "let `PATH`, which the host runs unasked, be changed (repeatable)", f.rule("allow-config", same))
 
-	f.set.Func("env", "pass variable `NAME`, or set it by NAME=VALUE (repeatable)", func(s string) error {
-		v, err := policy.ParseEnv(s)
-		if err == nil {
-			p.Env.Add(v)
-		}
-		return err
-	})
-	f.set.Func("home", "`HOME`: workspace (default) or private", func(s string) (err error) {
-		p.Home, err = policy.ParseHome(s)
-		return err
-	})
-	f.set.BoolVar(&p.Env.NoScrub, "no-scrub", false, "pass the whole environment (full-access only)")
-	f.set.Func("commands", "what read-only may start, `WHICH`: inspection (default) or any", func(s string) (err error) {
-		p.Commands, err = policy.ParseCommands(s)
-		return err
-	})
+	f.set.Func("env", "pass variable `NAME`, or set it by NAME=VALUE (repeatable)", f.rule("env", same))
+	f.set.Func("home", "`HOME`: workspace (default) or private", f.rule("home", same))
+	f.set.BoolFunc("no-scrub", "pass the whole environment (full-access only)", f.rule("no-scrub", same))
+	f.set.Func("commands", "what read-only may start, `WHICH`: inspection (default) or any", f.rule("commands", same))
 
-	f.set.Func("timeout", "end the command after `TIME`, such as 90s or 5m", func(s string) (err error) {
-		p.Limits.Time, err = policy.ParseDuration(s)
-		return err
-	})
-	size := func(to *int64) func(string) error {
-		return func(s string) (err error) { *to, err = policy.ParseSize(s); return err }
-	}
-	f.set.Func("max-output", "keep at most `SIZE` of stdout and of stderr (with --json)", size(&p.Limits.OutputBytes))
-	f.set.Func("max-memory", "limit the memory of the whole tree to `SIZE`", size(&p.Limits.MemoryBytes))
-	f.set.Func("max-file-size", "limit each written file to `SIZE`", size(&p.Limits.FileBytes))
-	f.set.Func("max-procs", "allow at most `N` processes and threads", func(s string) error {
-		n, err := strconv.ParseInt(s, 10, 32)
-		if err != nil || n <= 0 {
-			return fault.New(fault.PolicyInvalid, "a number of processes is a positive whole number, not "+strconv.Quote(s)).
-				WithHint("--max-procs 200")
-		}
-		p.Limits.Processes = n
-		return nil
-	})
+	f.set.Func("timeout", "end the command after `TIME`, such as 90s or 5m", f.rule("timeout", same))
+	f.set.Func("max-output", "keep at most `SIZE` of stdout and of stderr (with --json)", f.rule("max-output", same))
+	f.set.Func("max-memory", "limit the memory of the whole tree to `SIZE`", f.rule("max-memory", same))
+	f.set.Func("max-file-size", "limit each written file to `SIZE`", f.rule("max-file-size", same))
+	f.set.Func("max-procs", "allow at most `N` processes and threads", f.rule("max-procs", same))
 
-	f.set.StringVar(&f.provider, "provider", "", "`NAME`: auto (default), native, bwrap or guard")
-	f.set.Func("accept", "accept `GUARANTEE=GRADE` where the machine cannot do better (repeatable)", func(s string) error {
-		g, grade, err := policy.ParseAccept(s)
-		if err != nil {
-			return err
-		}
-		if p.Accept == nil {
-			p.Accept = map[policy.Guarantee]policy.Grade{}
-		}
-		p.Accept[g] = grade
-		return nil
-	})
+	f.set.Func("provider", "`NAME`: auto (default), native, bwrap or guard", f.rule("provider", same))
+	f.set.Func("accept", "accept `GUARANTEE=GRADE` where the machine cannot do better (repeatable)", f.rule("accept", same))
 	f.set.BoolVar(&f.noSandbox, "no-sandbox", false, "run with no sandbox at all; time, output and environment rules still hold")
 	f.set.BoolVar(&f.json, "json", false, "print one JSON object with the output and the report")
 	f.set.StringVar(&f.report, "report", "", "write the report as JSON to `FILE`")
@@ -130,13 +90,19 @@ func absolute(s string) (string, error) {
 	return filepath.Abs(s)
 }
 
-func list(to *[]string, change func(string) (string, error)) func(string) error {
+// rule reads a flag that has the name and the meaning of a key of the policy
+// file.
+func (f *flags) rule(key string, change func(string) (string, error)) func(string) error {
 	return func(s string) error {
 		if s == "" {
 			return fault.New(fault.PolicyInvalid, "an empty value means nothing")
 		}
 		s, err := change(s)
-		*to = append(*to, s)
+		if err != nil {
+			return err
+		}
+		c, err := policyfile.Flag(key, s)
+		f.changes = append(f.changes, c)
 		return err
 	}
 }
@@ -162,7 +128,7 @@ func (f *flags) parse(args []string, out io.Writer) ([]string, error) {
 		}
 		f.workspace = dir
 	}
-	if f.policy.Workspace, err = filepath.Abs(f.workspace); err != nil {
+	if f.workspace, err = filepath.Abs(f.workspace); err != nil {
 		return nil, fault.Wrap(fault.SandboxBadWorkspace, "cannot name the workspace", err)
 	}
 	return f.set.Args(), nil
@@ -176,7 +142,11 @@ func notDefined(err error) string {
 }
 
 func (f *flags) help(out io.Writer) {
-	fmt.Fprintf(out, "usage: tether %s [flags] [--] CMD [ARG...]\n\n", f.set.Name())
+	operands := " [--] CMD [ARG...]"
+	if f.set.Name() == showVerb {
+		operands = ""
+	}
+	fmt.Fprintf(out, "usage: tether %s [flags]%s\n\n", f.set.Name(), operands)
 	f.set.VisitAll(func(fl *flag.Flag) {
 		name, text := flag.UnquoteUsage(fl)
 		dash := "--"
@@ -187,11 +157,42 @@ func (f *flags) help(out io.Writer) {
 	})
 }
 
-// open opens a session under the flags.
+// base is the policy of a user who says nothing.
+func (f *flags) base() policy.Policy { return policy.Default(f.workspace) }
+
+// layers reads the policy files and puts the flags on top of them.
+func (f *flags) layers() ([]policyfile.Layer, error) {
+	state, config, err := ownFolders()
+	if err != nil {
+		return nil, err
+	}
+	layers, err := policyfile.Load(state, config, f.workspace)
+	return append(layers, policyfile.Flags(f.changes)), err
+}
+
+// effective returns what the policy files and the flags come to.
+func (f *flags) effective() (policyfile.Effective, error) {
+	layers, err := f.layers()
+	if err != nil {
+		return policyfile.Effective{}, err
+	}
+	return policyfile.Apply(f.base(), layers...)
+}
+
+// open opens a session under the policy files and the flags.
 func (f *flags) open() (*tether.Session, error) {
-	if f.policy.Network.Mode == policy.Gated {
+	e, err := f.effective()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case e.Policy.Network.Mode == policy.Gated:
 		return nil, fault.New(fault.SandboxUnavailable, "the gate is not part of this build").
 			WithHint("--network none, or --network open to share the host's network")
+	case e.Audit:
+		return nil, fault.New(fault.StoreUnavailable, "the policy asks for a durable log, which is not part of this build").
+			WithHint("leave out audit = true")
 	}
-	return tether.Open(background, tether.Options{Policy: f.policy, Provider: f.provider, NoSandbox: f.noSandbox})
+	f.origins = e.Origins
+	return tether.Open(background, tether.Options{Policy: e.Policy, Provider: e.Provider, NoSandbox: f.noSandbox})
 }

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -202,9 +202,12 @@ func (j *jail) explain() result {
 	return finishCommand(j.t, cmd)
 }
 
+// uidOf looks for the field by name: these tests must compile where there is
+// none.
 func uidOf(info os.FileInfo) uint32 {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return st.Uid
+	st := reflect.Indirect(reflect.ValueOf(info.Sys()))
+	if st.Kind() != reflect.Struct || !st.FieldByName("Uid").IsValid() {
+		return 0
 	}
-	return 0
+	return uint32(st.FieldByName("Uid").Uint())
 }

@@ -111,8 +111,12 @@ func (j *jail) own() {
 	if os.Geteuid() != 0 || j.provider != "bwrap" {
 		return
 	}
-	_ = filepath.WalkDir(j.w, func(path string, _ os.DirEntry, err error) error {
-		if err == nil {
+	_ = filepath.WalkDir(j.w, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		// Once only: it would change what says when a file last changed.
+		if info, err := d.Info(); err == nil && uidOf(info) != foreignUID {
 			_ = os.Lchown(path, foreignUID, foreignUID)
 		}
 		return nil

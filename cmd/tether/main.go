@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/tether-sandbox/tether"
 	"github.com/tether-sandbox/tether/fault"
@@ -27,6 +28,7 @@ const usage = `usage: tether VERB [flags] [-- CMD [ARG...]]
   run [flags] [--] CMD [ARG...]   run one command, confined
   sh [flags] [-c CMD]             a confined shell, for programs that start $SHELL
   explain [flags] [-- CMD]        what would hold for a command, without running it
+  policy show|check|trust         the policy that holds, and the files that it comes from
   doctor [--fix] [--json]         how strong each guarantee is here, and how to raise it
   clean [--quarantine]            remove Tether's caches of this user
   version                         print the version
@@ -50,7 +52,7 @@ func main() {
 }
 
 func run(args []string, std stdio) int {
-	verbs := map[string]verb{"run": runVerb, "sh": shVerb, "explain": explainVerb, "doctor": doctorVerb,
+	verbs := map[string]verb{"run": runVerb, "sh": shVerb, "explain": explainVerb, "policy": policyVerb, "doctor": doctorVerb,
 		"clean": cleanVerb, "version": versionVerb}
 	// As a shell: through a link that is called so, or with a shell's own flag.
 	name := strings.TrimPrefix(filepath.Base(args[0]), "-")
@@ -113,13 +115,13 @@ func message(err error) string {
 }
 
 // printable keeps control characters of foreign text, such as file names, away
-// from the terminal.
+// from the terminal, and those that change the order or the look of the rest.
 func printable(s string) string {
 	clean := func(r rune) rune {
 		if r == '\t' || r == '\n' {
 			return ' '
 		}
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\uFFFD' {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\uFFFD' || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
 			return '?'
 		}
 		return r

@@ -41,6 +41,10 @@ func (f *flags) run(c tether.Command, std stdio) (int, error) {
 		return f.failed(err, std)
 	}
 	defer s.Close()
+	to, err := f.openReport(s.Policy())
+	if err != nil {
+		return f.failed(err, std)
+	}
 	c.Stdin = std.in
 	if !f.json {
 		c.Stdout, c.Stderr, c.Stream = std.out, std.err, true
@@ -51,38 +55,43 @@ func (f *flags) run(c tether.Command, std stdio) (int, error) {
 			signal.Notify(signals, sig)
 		}
 	}
-	defer signal.Stop(signals)
 	c.Signals = signals
 	res, err := s.Run(background, c)
+	signal.Stop(signals) // from here on they are for us again
 	if err != nil {
-		return f.failed(err, std)
+		return f.failed(err, std, res.Findings...)
 	}
-	if err := f.tell(c, res, std); err != nil {
+	if err := f.tell(c, res, to, std); err != nil {
 		return 0, err
 	}
 	return res.Exit, nil
 }
 
-// failed tells of a failure of ours in the form that was asked for.
-func (f *flags) failed(err error, std stdio) (int, error) {
+// failed tells of a failure of ours, and of what was found all the same, in the
+// form that was asked for.
+func (f *flags) failed(err error, std stdio, found ...tether.Finding) (int, error) {
 	if !f.json {
+		for _, line := range findingLines(found) {
+			fmt.Fprintln(std.err, "tether:", line)
+		}
 		return exitOurs, err
 	}
-	_ = writeJSON(std.out, map[string]any{"outcome": "failed", "exit": exitOurs,
+	_ = writeJSON(std.out, map[string]any{"outcome": "failed", "exit": exitOurs, "findings": append([]tether.Finding{}, found...),
 		"error": map[string]string{"code": string(fault.CodeOf(err)), "what": err.Error(), "hint": fault.HintOf(err)}})
 	return exitOurs, nil
 }
 
 // tell prints what is worth knowing after a command.
-func (f *flags) tell(c tether.Command, res tether.Result, std stdio) error {
+func (f *flags) tell(c tether.Command, res tether.Result, to *reportFile, std stdio) error {
 	if f.json {
 		if err := writeJSON(std.out, jsonResult{Result: res, Seconds: res.Duration.Seconds()}); err != nil {
 			return err
 		}
 	}
-	if f.report != "" {
-		res.Stdout, res.Stderr = "", ""
-		if err := writeReport(f.report, jsonResult{Result: res, Seconds: res.Duration.Seconds()}); err != nil {
+	if to != nil {
+		brief := res
+		brief.Stdout, brief.Stderr = "", ""
+		if err := to.write(jsonResult{Result: brief, Seconds: res.Duration.Seconds()}); err != nil {
 			return err
 		}
 	}
@@ -122,18 +131,6 @@ func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
-}
-
-func writeReport(path string, v any) error {
-	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fault.Wrap(fault.UsageInvalid, "cannot write the report", err)
-	}
-	err = writeJSON(out, v)
-	if cerr := out.Close(); err == nil {
-		err = cerr
-	}
-	return err
 }
 
 // findingLines says what the command left that was moved away. What was only

@@ -229,9 +229,9 @@ func isPin(l plan.Lock) bool { return l.Writable && l.Content == nil }
 
 func lock(l plan.Lock) Step {
 	if l.Content != nil {
-		return Step{Do: File, Dst: l.Path, Content: l.Content, Flags: IsFile | Gone, MTime: l.MTime}
+		return Step{Do: File, Dst: l.Path, Dev: l.Dev, Ino: l.Ino, Content: l.Content, Flags: IsFile | Gone, MTime: l.MTime}
 	}
-	return Step{Do: Self, Dst: l.Path, Flags: Gone | writable(l.Writable)}
+	return Step{Do: Self, Dst: l.Path, Dev: l.Dev, Ino: l.Ino, Flags: Gone | writable(l.Writable)}
 }
 
 // masks appends the steps that hide. Below a folder that is hidden already
@@ -265,7 +265,7 @@ func within(path string, dirs map[string]bool) bool {
 }
 
 func mask(m *secrets.Mask) Step {
-	s := Step{Dst: m.Path, Flags: Gone}
+	s := Step{Dst: m.Path, Dev: m.Dev, Ino: m.Ino, Flags: Gone}
 	switch m.Kind {
 	case secrets.MaskDir:
 		s.Do = MaskDir

@@ -24,6 +24,9 @@ type Order struct {
 	Dir       string
 	// Loopback brings the loopback interface of a new network namespace up.
 	Loopback bool
+	// Wary says that another command can move folders while this sandbox is
+	// built.
+	Wary bool
 	// Terminal makes descriptor 0 the controlling terminal.
 	Terminal bool
 	// ScopeAbstract and ScopeSignal restrict abstract sockets and signals to
@@ -46,6 +49,7 @@ func (o *Order) Encode() []byte {
 	e.bool(o.Build)
 	e.bool(o.Bare)
 	e.bool(o.Loopback)
+	e.bool(o.Wary)
 	e.bool(o.Terminal)
 	e.bool(o.ScopeAbstract)
 	e.bool(o.ScopeSignal)
@@ -71,7 +75,7 @@ func DecodeOrder(b []byte) (*Order, error) {
 		return nil, errOrder
 	}
 	d := decoder{rest: b[len(orderMagic):]}
-	o := &Order{Build: d.bool(), Bare: d.bool(), Loopback: d.bool(), Terminal: d.bool(),
+	o := &Order{Build: d.bool(), Bare: d.bool(), Loopback: d.bool(), Wary: d.bool(), Terminal: d.bool(),
 		ScopeAbstract: d.bool(), ScopeSignal: d.bool(),
 		Processes: int64(d.num()), FileBytes: int64(d.num()), Dir: d.str(), Argv: d.strs(), Env: d.strs()}
 	for range d.count() {

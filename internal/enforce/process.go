@@ -1,6 +1,14 @@
 package enforce
 
-import "os"
+import (
+	"errors"
+	"os"
+)
+
+// ErrMachine says that the machine forbids what a provider needs, whatever the
+// workspace holds: then, and only then, another provider may be tried. A cause
+// that the content of a workspace can bring about must never choose one.
+var ErrMachine = errors.New("this machine does not allow it")
 
 // Job is one start of a command in a planned world.
 type Job struct {
@@ -12,6 +20,9 @@ type Job struct {
 
 // Process is a command in its sandbox.
 type Process interface {
+	// PID is the first process of the sandbox, on the host; under a provider
+	// that starts it in its own way it is the provider's.
+	PID() int
 	// Signal sends sig to the command's process group, or to every process of
 	// the sandbox. A command that has ended is not an error.
 	Signal(sig int, all bool)

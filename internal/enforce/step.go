@@ -73,7 +73,8 @@ const (
 	Make
 	// IsFile says that Src is not a folder.
 	IsFile
-	// Gone tolerates that Dst (or Src) no longer exists.
+	// Gone, in a step that says what its place must be, only tolerates that
+	// the place is out of the command's reach. Otherwise it tolerates that Dst (or Src) no longer exists.
 	Gone
 	// Flat leaves out mounts below Src.
 	Flat

@@ -5,10 +5,17 @@
 package plan
 
 import (
+	"errors"
+
 	"github.com/tether-sandbox/tether/internal/plan/gitmeta"
 	"github.com/tether-sandbox/tether/internal/plan/secrets"
 	"github.com/tether-sandbox/tether/policy"
 )
+
+// ErrChanged says that the workspace changed between the search and the start
+// in a way that matters: something that must be hidden, locked or shown is no
+// longer where it was. A plan made anew may do.
+var ErrChanged = errors.New("the workspace changed while the sandbox was built")
 
 // Plan is a policy pinned to this machine. It is read-only once resolved.
 type Plan struct {
@@ -124,8 +131,10 @@ type Scratch struct {
 // Lock keeps a path from being changed. Content, when not nil, is shown in
 // place of a file's own bytes.
 type Lock struct {
-	Path    string
-	Content []byte
+	Path string
+	// Dev and Ino are what lies there.
+	Dev, Ino uint64
+	Content  []byte
 	// MTime, in nanoseconds, is the time that a file with Content shows.
 	MTime int64
 	// Writable pins the path against renaming without making it read-only.

@@ -2,10 +2,12 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/tether-sandbox/tether/internal/plan/gitmeta"
 	"github.com/tether-sandbox/tether/internal/plan/secrets"
@@ -54,6 +56,10 @@ func (r *resolver) protected() error {
 	if err := r.aliases(); err != nil {
 		return err
 	}
+	if err := r.identify(); err != nil {
+		return err
+	}
+	r.shorten()
 	slices.SortStableFunc(r.p.Locks, func(a, b Lock) int { return cmp.Compare(sortKey(a.Path), sortKey(b.Path)) })
 	for _, path := range found.TrackedSecrets {
 		r.note("git tracks the hidden file "+quote(path)+" and keeps its content in its history, where no mask reaches",
@@ -327,5 +333,62 @@ func (r *resolver) own() {
 	}
 	if real, err := filepath.EvalSymlinks(r.host.Executable); err == nil && r.writable(real) {
 		r.p.Locks = append(r.p.Locks, Lock{Path: real, Why: "Tether's own program"})
+	}
+}
+
+// identify notes what lies at each lock, so that nothing else is ever locked,
+// or shown, in its place. Locks on one path become one: content beats
+// read-only, which beats a pin.
+func (r *resolver) identify() error {
+	at := make(map[string]int, len(r.p.Locks))
+	locks := r.p.Locks[:0]
+	for _, l := range r.p.Locks {
+		if i, ok := at[l.Path]; ok {
+			if locks[i].Content == nil && (l.Content != nil || locks[i].Writable && !l.Writable) {
+				l.Dev, l.Ino = locks[i].Dev, locks[i].Ino
+				locks[i] = l
+			}
+			continue
+		}
+		info, err := statFixed(l.Path)
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrChanged, quote(l.Path), reason(err))
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if !ok || info.Mode()&os.ModeSymlink != 0 {
+			return fmt.Errorf("%w: %s became a link", ErrChanged, quote(l.Path))
+		}
+		l.Dev, l.Ino = st.Dev, st.Ino
+		at[l.Path] = len(locks)
+		locks = append(locks, l)
+	}
+	r.p.Locks = locks
+	return nil
+}
+
+// longest is how long a path may be that is looked up as a whole: PATH_MAX is
+// 4096, and what surrounds it needs some room.
+const longest = 4000
+
+// shorten hides the folder around whatever is to be hidden or locked under a
+// path that cannot be looked up as a whole.
+func (r *resolver) shorten() {
+	around := map[string]bool{}
+	cut := func(path string) bool {
+		if len(path) <= longest {
+			return false
+		}
+		for len(path) > longest {
+			path = filepath.Dir(path)
+		}
+		around[path] = true
+		return true
+	}
+	r.p.Masks = slices.DeleteFunc(r.p.Masks, func(m secrets.Mask) bool { return cut(m.Path) })
+	r.p.Locks = slices.DeleteFunc(r.p.Locks, func(l Lock) bool { return cut(l.Path) })
+	r.p.Sockets = slices.DeleteFunc(r.p.Sockets, cut)
+	for path := range around {
+		r.p.Masks = append(r.p.Masks, secrets.Mask{Path: path, Kind: secrets.MaskDir, Why: "what is hidden or locked in it lies too deep to be named"})
+		r.note("the folder "+quote(path)+" is hidden whole: what is hidden or locked in it lies too deep to be named", "")
 	}
 }

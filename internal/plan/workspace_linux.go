@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tether-sandbox/tether/fault"
 )
 
@@ -27,7 +29,7 @@ func openRoot(path string) (Root, fs.FileInfo, error) {
 	if canonical, err = filepath.Abs(canonical); err != nil {
 		return Root{}, nil, err
 	}
-	info, err := os.Lstat(canonical)
+	info, err := statFixed(canonical)
 	if err != nil {
 		return Root{}, nil, err
 	}
@@ -36,6 +38,24 @@ func openRoot(path string) (Root, fs.FileInfo, error) {
 		return Root{}, nil, errors.ErrUnsupported
 	}
 	return Root{Path: canonical, Dev: st.Dev, Ino: st.Ino, UID: st.Uid, GID: st.Gid}, info, nil
+}
+
+// statFixed looks at a canonical path without following a link anywhere on the
+// way: a link that has come into it since is an error, and never a detour.
+func statFixed(path string) (fs.FileInfo, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	for n := 0; ; n++ {
+		fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
+		if err == nil {
+			f := os.NewFile(uintptr(fd), path)
+			defer f.Close()
+			return f.Stat()
+		}
+		if n > 1000 || !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
+			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+	}
 }
 
 // workspace pins the workspace, or says why it cannot be one.

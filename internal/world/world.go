@@ -22,8 +22,8 @@ type World interface {
 	// Machine is what grades depend on besides a plan.
 	Machine() enforce.Machine
 	// Warm starts what can be started before a plan is known, and returns at
-	// once. It may return nil.
-	Warm(pol policy.Policy, kind enforce.Kind) Warm
+	// once. A run begins with it.
+	Warm(pol policy.Policy, kind enforce.Kind, environ []string) Warm
 	// Plan pins a policy to this world.
 	Plan(ctx context.Context, pol policy.Policy, o Options) (*plan.Plan, error)
 	// Run runs a command in a planned world. A command that fails is an
@@ -34,7 +34,7 @@ type World interface {
 
 // Warm is something that was started early for one run.
 type Warm interface {
-	// Discard ends it when it was not used. Otherwise it does nothing.
+	// Discard says that the run is over, and ends what was not used.
 	Discard()
 }
 
@@ -52,8 +52,10 @@ type Options struct {
 type Command struct {
 	Args     []string
 	Provider enforce.Kind
-	// Warm is what Warm returned for this run, or nil.
+	// Warm is what Warm returned for this run. Last says that no other plan
+	// will be tried if this one does not hold.
 	Warm Warm
+	Last bool
 	// Stdin is what the command reads; nil is an empty input. A file is carried
 	// through a pipe, a terminal through one of ours: the command never gets
 	// the caller's own.

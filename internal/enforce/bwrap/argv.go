@@ -38,10 +38,11 @@ type Host struct {
 // irq and bus by itself; sysctls cannot be written, so nested mount namespaces
 // are stopped by the system call filter and --disable-userns alone. All paths
 // were resolved by the plan, and the inner stage compares what was mounted with
-// what was planned.
+// what was planned. That everything ends with us is the inner stage's business,
+// too; --die-with-parent can leave a process that waits for ever, see Start.
 func Arguments(steps []enforce.Step, network bool, host Host) ([]string, error) {
 	a := []string{"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
-		"--die-with-parent", "--as-pid-1", "--cap-drop", "ALL"}
+		"--as-pid-1", "--cap-drop", "ALL"}
 	if !network {
 		a = append(a, "--unshare-net")
 	}

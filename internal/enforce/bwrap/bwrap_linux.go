@@ -112,7 +112,7 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 	files.own(self)
 	exe := files.add(self)
 	stand := &standIns{dir: stubs}
-	host := Host{Exists: exists, Data: files.data,
+	host := Host{Exists: present, Data: files.data,
 		Stub: func(size, mtime int64, mode uint32) (string, error) { return stand.file(size, mtime, mode) },
 		Size: version >= 800, DisableUserns: version >= 800}
 	if id.Root {
@@ -133,13 +133,11 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 	}
 	job.Order.Build = false
 	job.Order.Steps = Expected(job.Order.Steps)
-	life, err := newLifeline()
-	if err = errors.Join(err, files.err); err != nil {
+	list := files.data([]byte(strings.Join(args, "\x00") + "\x00"))
+	if files.err != nil {
 		stand.remove()
-		return nil, fault.Wrap(fault.IsolationUnavailable, "cannot hand the plan to bwrap", err)
+		return nil, fault.Wrap(fault.IsolationUnavailable, "cannot hand the plan to bwrap", files.err)
 	}
-	files.add(life.theirs)
-	list := files.add(life.args)
 	complaint := &firstBytes{}
 	cmd := &exec.Cmd{Path: path, Dir: "/", Env: []string{},
 		Args: []string{"bwrap", "--args", strconv.Itoa(list), "--", "/proc/self/fd/" + strconv.Itoa(exe), inner.Name},
@@ -147,9 +145,12 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 		// descriptors go to the inner stage, past bwrap.
 		Stderr: complaint, WaitDelay: time.Second,
 		ExtraFiles: files.files,
-		// A process group of its own: for the lifeline, and so that a signal
-		// from the caller's terminal comes to us alone.
-		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}}
+		// A process group of its own, so that a signal from the caller's terminal
+		// comes to us alone. No parent-death signal: a bwrap that dies between
+		// the fork and its last word to the child leaves one that waits for ever
+		// (containers/bubblewrap#730). Alive it always comes to its end: when we
+		// are gone, the inner stage finds its control socket closed.
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}}
 	if id.Root {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: id.HostUID, Gid: id.HostGID}
 	}
@@ -157,19 +158,12 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 	if err == nil {
 		err = p.Begin(&job.Order, job.Stdio)
 	}
-	if err == nil {
-		err = life.tie(p, []byte(strings.Join(args, "\x00")+"\x00"))
-	}
 	if err != nil {
-		if p != nil {
-			p.Kill()
-		}
-		life.cut()
 		stand.remove()
 		return nil, fault.Wrap(fault.IsolationUnavailable, "cannot start "+path, err)
 	}
 	masks := len(job.Order.Steps)
-	return &process{Process: p, path: path, complaint: complaint, stand: stand, life: life,
+	return &process{Process: p, path: path, complaint: complaint, stand: stand,
 		// bwrap's time grows with the square of the number of mounts.
 		patience: 2*time.Second + time.Duration(masks*masks)*time.Microsecond*4}, nil
 }
@@ -180,7 +174,6 @@ type process struct {
 	path      string
 	complaint *firstBytes
 	stand     *standIns
-	life      *lifeline
 	patience  time.Duration
 }
 
@@ -189,11 +182,7 @@ type process struct {
 func (p *process) Ready() error {
 	err := p.ReadyIn(p.patience)
 	p.stand.remove()
-	if err == nil {
-		return nil
-	}
-	p.life.cut()
-	if p.Heard() {
+	if err == nil || p.Heard() {
 		return err
 	}
 	e := fault.New(fault.IsolationUnavailable, p.path+" could not build the sandbox: "+p.complaint.line())
@@ -208,11 +197,13 @@ func (p *process) Kill() { p.HangUp() }
 func (p *process) Wait() (enforce.Ended, error) {
 	ended, err := p.Process.Wait()
 	<-p.Gone()
-	p.life.cut()
 	return ended, err
 }
 
 func explain(m inner.Message) error {
+	if m.Kind == inner.Changed {
+		return fault.Wrap(fault.IsolationUnavailable, "inside bwrap: "+m.What, plan.ErrChanged)
+	}
 	return fault.New(fault.IsolationUnavailable, "inside bwrap: "+m.What)
 }
 
@@ -238,6 +229,13 @@ func versionOf(path string) (int, error) {
 		return 0, nil
 	}
 	return major*10000 + minor*100, nil
+}
+
+// present says whether a path may be there: only a clear no is a no, since what
+// is believed to be gone gets no mask.
+func present(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }
 
 func exists(path string) bool {

@@ -70,6 +70,9 @@ func build(steps []enforce.Step, trees []int) error {
 	for i := range steps {
 		s := &steps[i]
 		what, err := b.do(s)
+		if changed(s, what, err) {
+			return &stepError{step: s, what: what, err: fmt.Errorf("%w: %w", errChanged, err)}
+		}
 		if err == nil || s.Flags&(enforce.Gone|enforce.Optional) != 0 && b.gone(s.Dst, what, err) {
 			continue
 		}
@@ -100,6 +103,18 @@ func build(steps []enforce.Step, trees []int) error {
 		unix.Close(l.fd)
 	}
 	return nil
+}
+
+// changed says whether a step failed because what it was planned for is not
+// there any more.
+func changed(s *enforce.Step, what string, err error) bool {
+	if err == nil || s.Ino == 0 {
+		return false
+	}
+	if s.Do == enforce.Bind && what != "open the source" && what != "compare the source" {
+		return false
+	}
+	return errors.Is(err, errChanged) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
 // gone says whether a step's place is not there, or not for the command: where

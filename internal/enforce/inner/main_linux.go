@@ -123,6 +123,9 @@ func confine(order *enforce.Order) error {
 	if err := checkPosture(order); err != nil {
 		return &stage{"posture", err}
 	}
+	if err := checkPlaces(order); err != nil {
+		return &stage{"places", err}
+	}
 	return nil
 }
 
@@ -334,6 +337,9 @@ func failure(err error) Message {
 		m.Step = e.name
 	} else if e, ok := errors.AsType[*execError](err); ok {
 		m.Kind, m.What = NoExec, e.name
+	}
+	if errors.Is(err, errChanged) {
+		m.Kind = Changed
 	}
 	return m
 }

@@ -139,8 +139,57 @@ func checkMounts(order *enforce.Order) error {
 		return err
 	}
 	for _, path := range absent {
-		if canReach(path) {
-			return fmt.Errorf("the mount at %s is missing", path)
+		if canReach(path) || movedAway(path, there, order.Steps) {
+			return fmt.Errorf("%w: the mount at %s is missing", errChanged, path)
+		}
+	}
+	if order.Build {
+		return nil // each was compared as it was mounted
+	}
+	return checkIdentities(order.Steps)
+}
+
+// movedAway says whether a file that had to be covered is not where it was, in a
+// folder that is shown: then it is somewhere else there.
+func movedAway(path string, there map[string]mount, steps []enforce.Step) bool {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != unix.ENOENT && err != unix.ENOTDIR {
+		return false
+	}
+	planned, around := false, ""
+	for i := range steps {
+		s := &steps[i]
+		planned = planned || s.Dst == path && s.Ino != 0
+		if s.Do == enforce.Bind && strings.HasPrefix(path, s.Dst+"/") && len(s.Dst) > len(around) {
+			around = s.Dst
+		}
+	}
+	_, shown := there[around]
+	return planned && shown
+}
+
+// checkIdentities compares what is shown at each place with what was planned to
+// be. A launcher that takes paths may have been led elsewhere by a link that
+// came into one of them meanwhile.
+func checkIdentities(steps []enforce.Step) error {
+	last := make(map[string]*enforce.Step, len(steps))
+	for i := range steps {
+		last[steps[i].Dst] = &steps[i]
+	}
+	for _, s := range last {
+		if s.Ino == 0 || s.Do != enforce.Bind && s.Do != enforce.Self {
+			continue
+		}
+		var st unix.Stat_t
+		err := unix.Fstatat(unix.AT_FDCWD, s.Dst, &st, unix.AT_SYMLINK_NOFOLLOW)
+		if errors.Is(err, unix.EACCES) || err == unix.ENOENT && s.Flags&(enforce.Gone|enforce.Optional) != 0 {
+			continue // out of the command's reach: absent was judged above
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", errChanged, s.Dst, err)
+		}
+		if st.Dev != s.Dev || st.Ino != s.Ino {
+			return fmt.Errorf("%w: %s shows something else", errChanged, s.Dst)
 		}
 	}
 	return nil

@@ -59,6 +59,8 @@ const (
 	Started Kind = 'S'
 	// Failed: it was not started; What says why. Nothing of it ran.
 	Failed Kind = 'F'
+	// Changed: as Failed, because something was not what was planned for.
+	Changed Kind = 'C'
 	// NoExec: the program itself could not be executed; Errno says why.
 	NoExec Kind = 'N'
 	// Exited: the command ended with Status, a wait status.

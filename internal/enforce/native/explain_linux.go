@@ -2,12 +2,15 @@ package native
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
 
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/enforce/inner"
+	"github.com/tether-sandbox/tether/internal/plan"
 )
 
 // refused turns a refusal of the kernel into an error that names the missing
@@ -18,6 +21,7 @@ func refused(what string, err error) error {
 		e.What += " (" + reason + ")"
 		e.Hint = hint
 	}
+	e.Err = fmt.Errorf("%w: %w", enforce.ErrMachine, err)
 	return e
 }
 
@@ -44,7 +48,15 @@ func blame(err error) (reason, hint string) {
 // explain turns a failure of the inner stage into an error with a hint.
 func explain(m inner.Message) error {
 	errno := syscall.Errno(m.Errno)
+	if m.Kind == inner.Changed {
+		return fault.Wrap(fault.IsolationUnavailable, m.What, plan.ErrChanged)
+	}
 	e := fault.New(fault.IsolationUnavailable, m.What)
+	switch m.Step {
+	case "proc", "devices", "tmpfs", "sysctl", "loopback", "":
+		// The kernel refused a means, whatever the workspace holds.
+		e.Err = enforce.ErrMachine
+	}
 	switch {
 	case m.Step == "proc" && (errno == syscall.EPERM || errno == syscall.EACCES):
 		e.What = "the kernel refuses a fresh /proc, since parts of the outer one are covered (as in a container)"

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -164,20 +165,23 @@ func tree(s *enforce.Step, userns int, idmapped bool) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 	src, err := unix.Openat2(unix.AT_FDCWD, s.Src, &how)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		return -1, fault.Wrap(fault.IsolationUnavailable, s.Src, fmt.Errorf("%w: %w", plan.ErrChanged, err))
+	}
 	if err != nil {
-		return -1, refused("open "+s.Src, err)
+		return -1, fault.Wrap(fault.IsolationUnavailable, "cannot open "+s.Src, err)
 	}
 	defer unix.Close(src)
 	var st unix.Stat_t
 	if err := unix.Fstat(src, &st); err != nil {
-		return -1, refused("open "+s.Src, err)
+		return -1, fault.Wrap(fault.IsolationUnavailable, "cannot open "+s.Src, err)
 	}
 	if s.Ino != 0 && (st.Dev != s.Dev || st.Ino != s.Ino) {
-		return -1, fault.New(fault.IsolationUnavailable, s.Src+" was replaced while the sandbox was built")
+		return -1, fault.Wrap(fault.IsolationUnavailable, s.Src+" was replaced", plan.ErrChanged)
 	}
 	fd, err := unix.OpenTree(src, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
 	if err != nil {
-		return -1, refused("clone "+s.Src, err)
+		return -1, fault.Wrap(fault.IsolationUnavailable, "cannot clone "+s.Src, err)
 	}
 	attr := unix.MountAttr{Propagation: unix.MS_PRIVATE}
 	if idmapped {

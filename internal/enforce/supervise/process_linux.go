@@ -216,7 +216,7 @@ func (p *Process) Wait() (enforce.Ended, error) {
 	switch p.last.Kind {
 	case inner.NoExec:
 		return enforce.Ended{NoExec: int(p.last.Errno)}, nil
-	case inner.Failed:
+	case inner.Failed, inner.Changed:
 		return enforce.Ended{}, p.explain(p.last)
 	case inner.Started:
 		// Killed from outside: by us, or by somebody else.

@@ -28,7 +28,11 @@ func (World) ID() string { return "local" }
 func (World) Machine() enforce.Machine { return enforce.Machine{} }
 
 // Warm starts nothing.
-func (World) Warm(policy.Policy, enforce.Kind) world.Warm { return nil }
+func (World) Warm(policy.Policy, enforce.Kind, []string) world.Warm { return nothing{} }
+
+type nothing struct{}
+
+func (nothing) Discard() {}
 
 // Plan refuses.
 func (World) Plan(context.Context, policy.Policy, world.Options) (*plan.Plan, error) {

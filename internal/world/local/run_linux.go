@@ -51,17 +51,35 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 	}
 	before, err := takeSnapshot(p, c.Provider)
 	if err != nil {
-		return world.Outcome{}, err
+		return world.Outcome{Findings: before.dead}, err
+	}
+	early, _ := c.Warm.(*warm)
+	if early != nil {
+		if early.err != nil {
+			before.drop()
+			return world.Outcome{Findings: before.dead}, early.err
+		}
+		if early.live != nil {
+			if err := early.live.agree(p, c.Last); err != nil {
+				before.drop()
+				return world.Outcome{Findings: before.dead}, fault.Wrap(fault.IsolationUnavailable, "the workspace does not hold still", err)
+			}
+		}
 	}
 	job := enforce.Job{Stdio: set.Child()}
 	if job.Order, err = order(p, c, abi, set.Terminal()); err != nil {
 		before.drop()
-		return world.Outcome{}, err
+		return world.Outcome{Findings: before.dead}, err
 	}
+	job.Order.Wary = early != nil && early.live != nil && early.live.company
 	out, proc, err := startFirst(p, c, abi, job)
 	if err != nil {
 		before.drop()
+		out.Findings = before.dead
 		return out, err
+	}
+	if early != nil && early.live != nil {
+		early.live.started(proc.PID())
 	}
 	set.Start()
 	ended, err := watch(ctx, proc, c, &out)
@@ -132,6 +150,9 @@ func startFirst(p *plan.Plan, c world.Command, abi int, job enforce.Job) (world.
 			first = err
 		}
 		out.Tried = append(out.Tried, string(kind)+": "+err.Error())
+		if fault.CodeOf(err) != fault.SandboxUnavailable && !errors.Is(err, enforce.ErrMachine) {
+			break
+		}
 	}
 	return out, nil, first
 }

@@ -2,9 +2,11 @@ package local
 
 import (
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 
+	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/enforce/native"
 	"github.com/tether-sandbox/tether/internal/plan"
@@ -12,18 +14,39 @@ import (
 	"github.com/tether-sandbox/tether/policy"
 )
 
-// warm is an inner stage that was started while the plan was still being made.
+// warm is what was started while the plan was still being made: this run's
+// entry among the living, and an inner stage.
 type warm struct {
+	live *live
+	err  error // why there is no entry
+
 	mu    sync.Mutex
 	stage *native.Stage
 }
 
-// Warm starts an inner stage for a run that will most likely need one. What it
-// is started with is compared with the plan before it is used.
-func (World) Warm(pol policy.Policy, kind enforce.Kind) world.Warm {
-	if kind != enforce.Auto && kind != enforce.Native {
-		return nil
+// Warm enters a run among the living and starts an inner stage, which it will
+// most likely need. What that is started with is compared with the plan before
+// it is used.
+func (World) Warm(pol policy.Policy, kind enforce.Kind, environ []string) world.Warm {
+	w := &warm{}
+	if kind == enforce.Unconfined || kind == enforce.Guard || pol.Profile == policy.FullAccess {
+		return w
 	}
+	if kind != enforce.Bwrap {
+		w.stage = launch(pol)
+	}
+	host, err := caller(environ)
+	if err == nil {
+		w.live, err = announce(host.StateDir, searchRoots(pol))
+	}
+	if err != nil {
+		w.err = fault.Wrap(fault.SandboxUnavailable, "cannot enter the run among those that live", err).
+			WithHint("make " + filepath.Dir(host.StateDir) + " writable, or set XDG_STATE_HOME")
+	}
+	return w
+}
+
+func launch(pol policy.Policy) *native.Stage {
 	info, err := os.Stat(pol.Workspace)
 	if err != nil {
 		return nil
@@ -35,9 +58,9 @@ func (World) Warm(pol policy.Policy, kind enforce.Kind) world.Warm {
 	id := plan.IdentityFor(uint32(os.Geteuid()), uint32(os.Getegid()), plan.Root{UID: st.Uid, GID: st.Gid})
 	stage, err := native.Launch(id, pol.Network.Mode == policy.Open)
 	if err != nil {
-		return nil
+		return nil // why, is found again when it is needed
 	}
-	return &warm{stage: stage}
+	return stage
 }
 
 // take returns the stage if it fits, once.
@@ -52,8 +75,11 @@ func (w *warm) take(id plan.Identity, network bool) *native.Stage {
 	return s
 }
 
-// Discard ends the stage if nobody took it.
+// Discard ends the run's entry, and the stage if nobody took it.
 func (w *warm) Discard() {
+	if w.live != nil {
+		w.live.end()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stage != nil {
