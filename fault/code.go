@@ -39,6 +39,24 @@ const (
 	LimitOutput Code = "LIMIT_OUTPUT"
 	// LimitUnenforceable: a limit was asked for that cannot be enforced here.
 	LimitUnenforceable Code = "LIMIT_UNENFORCEABLE"
+	// ApprovalDenied: what was wanted needs an approval and did not get one.
+	ApprovalDenied Code = "APPROVAL_DENIED"
+	// StoreUnavailable: the log cannot be opened, read or written here; what
+	// was to be recorded was not, not even in part.
+	StoreUnavailable Code = "STORE_UNAVAILABLE"
+	// StoreCorrupt: a record of the log is not what was written there.
+	StoreCorrupt Code = "STORE_CORRUPT"
+	// FileNotFound: there is no such file or folder.
+	FileNotFound Code = "FILE_NOT_FOUND"
+	// FileMismatch: a file does not hold what an edit expects of it, or exists
+	// where a new one was wanted.
+	FileMismatch Code = "FILE_MISMATCH"
+	// FileUnfit: a file is of a kind, size or encoding that the request cannot
+	// work on.
+	FileUnfit Code = "FILE_UNFIT"
+	// FileFailed: the operating system refused, or failed at, an operation on
+	// a file that the policy allows.
+	FileFailed Code = "FILE_FAILED"
 	// EmbedMissing: the embedding program did not lend its binary to the inner
 	// stage (see tether.Inner).
 	EmbedMissing Code = "EMBED_MISSING"
