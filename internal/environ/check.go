@@ -61,13 +61,16 @@ func (in *Input) check() error {
 		}
 	}
 	for _, p := range []string{in.Workspace, in.Home} {
-		if !plainPath(p) {
+		if !realPath(p) {
 			return fault.New(fault.Internal, "environ: workspace and home must be absolute paths")
 		}
 	}
+	if in.Dir != "" && !realPath(in.Dir) {
+		return fault.New(fault.Internal, "environ: the folder to start in is not an absolute path")
+	}
 	p := in.Private
 	for _, s := range []string{
-		in.Dir, in.Shell, in.Tmp, in.GitConfig, in.GoModules, in.MavenRepository,
+		in.Shell, in.Tmp, in.GitConfig, in.GoModules, in.MavenRepository,
 		p.Cache, p.Config, p.Data, p.State, p.Runtime,
 	} {
 		if s != "" && !plainPath(s) {

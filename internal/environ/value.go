@@ -74,8 +74,12 @@ func printable(s string) bool {
 
 // plainPath reports whether s is one absolute path without control characters
 // or parent references.
-func plainPath(s string) bool {
-	if len(s) > maxText || !strings.HasPrefix(s, "/") || !printable(s) {
+func plainPath(s string) bool { return len(s) <= maxText && printable(s) && realPath(s) }
+
+// realPath reports whether s can be a canonical path. Those that are, of the
+// workspace for one, hold whatever the file system allows.
+func realPath(s string) bool {
+	if !strings.HasPrefix(s, "/") || strings.IndexByte(s, 0) >= 0 {
 		return false
 	}
 	for e := range strings.SplitSeq(s, "/") {
