@@ -17,18 +17,20 @@ const module = "github.com/tether-sandbox/tether"
 // A subpackage shares its parent's floor and may import its own family.
 var floors = map[string]int{
 	"fault": 0, "internal/need": 0, // words
-	"policy": 1, "fact": 2, // what may happen, what did
-	"internal/plan":    3,                                             // the policy, pinned to this machine
-	"internal/environ": 4, "internal/guard": 4, "internal/enforce": 4, // mechanisms
-	"internal/world": 5,                        // places
-	".":              6,                        // the API
-	"cmd/tether":     9, "bench": 9, "demo": 9, // surfaces
+	"policy": 1, "fact": 2, "internal/policyfile": 2, // what may happen, what did, what files say
+	"internal/plan":    3,                                                                     // the policy, pinned to this machine
+	"internal/environ": 4, "internal/guard": 4, "internal/enforce": 4, "internal/filegate": 4, // mechanisms
+	"internal/factlog": 4,
+	"internal/world":   5,                        // places
+	".":                6,                        // the API
+	"cmd/tether":       9, "bench": 9, "demo": 9, // surfaces
 }
 
 // owner names the one package that may import each heavy dependency, and why
 // it is kept there.
 var owner = map[string]string{
 	"mvdan.cc/sh":                     "internal/guard",              // the shell parser
+	"github.com/pelletier/go-toml":    "internal/policyfile",         // TOML
 	"github.com/creack/pty":           "internal/world/local/stream", // terminals
 	"golang.org/x/net":                "",                            // tests only
 	"pgregory.net/rapid":              "",                            // tests only

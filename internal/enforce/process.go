@@ -34,6 +34,9 @@ type Process interface {
 	Ready() error
 	// Wait returns when every process of the sandbox is gone.
 	Wait() (Ended, error)
+	// Gone is closed when the provider's own processes are gone and reaped,
+	// too. It may be a moment after Wait.
+	Gone() <-chan struct{}
 }
 
 // Ended says how a command ended.

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -61,16 +62,22 @@ func removeTree(dir string) error {
 
 // busy says whether a record below dir is locked by a run that lives.
 func busy(dir string) bool {
-	names, _ := filepath.Glob(filepath.Join(dir, "*", "run-*.json"))
-	for _, n := range names {
-		f, err := os.Open(n)
-		if err != nil {
-			continue
-		}
-		err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
-		f.Close()
-		if err != nil {
-			return true
+	workspaces, _ := os.ReadDir(dir)
+	for _, w := range workspaces {
+		records, _ := os.ReadDir(filepath.Join(dir, w.Name()))
+		for _, r := range records {
+			if !strings.HasPrefix(r.Name(), "run-") {
+				continue
+			}
+			f, err := os.Open(filepath.Join(dir, w.Name(), r.Name()))
+			if err != nil {
+				continue
+			}
+			err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+			f.Close()
+			if err != nil {
+				return true
+			}
 		}
 	}
 	return false

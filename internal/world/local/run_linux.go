@@ -88,6 +88,7 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 	}
 	out.Duration = time.Since(begin)
 	findings, ferr := before.settle(p)
+	<-proc.Gone() // no dead child is left for somebody else to bury
 	out.Findings = findings
 	if err = errors.Join(err, ferr, ctx.Err()); err != nil {
 		return out, err

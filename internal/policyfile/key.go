@@ -1,0 +1,318 @@
+package policyfile
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/policy"
+)
+
+// form is the TOML form of a key's value.
+type form uint8
+
+const (
+	word  form = iota // a string
+	truth             // true or false
+	count             // a whole number
+	size              // a string or a whole number
+	list              // an array of strings
+	ports             // an array of whole numbers
+	reads             // the string "system" or an array of strings
+	table             // a table of strings
+)
+
+// key is one key of a policy file.
+type key struct {
+	name    string
+	form    form
+	example string
+}
+
+// keys lists the keys in the order in which they are printed. A table comes
+// last, as TOML wants it.
+func keys() []key {
+	return []key{
+		{"profile", word, `"workspace-write"`},
+		{"commands", word, `"inspection"`},
+		{"reads", reads, `"system"`},
+		{"allow-read", list, `["/srv/data"]`},
+		{"allow-write", list, `["/srv/out"]`},
+		{"protect", list, `["*.sqlite"]`},
+		{"lock", list, `["deploy/**"]`},
+		{"allow-config", list, `[".vscode/settings.json"]`},
+		{"network", word, `"gated"`},
+		{"only-host", list, `["example.com"]`},
+		{"allow-host", list, `["example.com:8443"]`},
+		{"deny-host", list, `["example.com"]`},
+		{"publish", ports, `[8080]`},
+		{"fetch", word, `"public"`},
+		{"env", list, `["CI", "LANG=C.UTF-8"]`},
+		{"home", word, `"workspace"`},
+		{"no-scrub", truth, `true`},
+		{"timeout", size, `"90s"`},
+		{"max-output", size, `"10M"`},
+		{"max-procs", count, `200`},
+		{"max-memory", size, `"2G"`},
+		{"max-file-size", size, `"1G"`},
+		{"provider", word, `"auto"`},
+		{"accept", list, `["secrets=partial"]`},
+		{"approval", word, `"ask"`},
+		{"audit", truth, `true`},
+		{"set-env", table, `{ LANG = "C.UTF-8" }`},
+	}
+}
+
+func keyNamed(name string) (key, bool) {
+	for _, k := range keys() {
+		if k.name == name {
+			return k, true
+		}
+	}
+	return key{}, false
+}
+
+// isScalar tells whether the last layer that says something is the only one
+// that counts.
+func isScalar(name string) bool {
+	k, ok := keyNamed(name)
+	return ok && (k.form == word || k.form == truth || k.form == count || k.form == size)
+}
+
+func invalid(what, hint string) *fault.Error {
+	return fault.New(fault.PolicyInvalid, what).WithHint(hint)
+}
+
+// Flag reads the value of a flag that has the same name as a key. The error is
+// a *fault.Error with POLICY_INVALID. Paths are not made absolute.
+func Flag(name, text string) (Change, error) {
+	c := Change{Key: name, Value: text}
+	return c, check(c)
+}
+
+// check says whether one value is good by itself: whether it contradicts
+// others is for Apply.
+func check(c Change) error {
+	if c.Empty {
+		return nil
+	}
+	var e Effective
+	// A policy in which nothing else is wrong, so that the error is the
+	// value's. The workspace is one that no value can lie in by accident.
+	e.Policy = policy.Default("/.no-workspace")
+	e.Policy.Network = policy.Network{Mode: policy.Gated}
+	if c.Key == "reads" {
+		e.Policy.Reads = policy.Reads{}
+	}
+	if err := set(&e, c); err != nil {
+		return err
+	}
+	switch c.Key {
+	case "network":
+		return nil
+	case "no-scrub":
+		e.Policy.Profile = policy.FullAccess
+	}
+	if e.Policy.Profile == policy.FullAccess {
+		e.Policy.Network = policy.Network{Mode: policy.Open}
+	}
+	return e.Policy.Validate()
+}
+
+// set puts one value into e. It never writes into what a copy of e shares.
+func set(e *Effective, c Change) (err error) {
+	p, s := &e.Policy, c.Value
+	switch c.Key {
+	case "profile":
+		p.Profile, err = policy.ParseProfile(s)
+	case "commands":
+		p.Commands, err = policy.ParseCommands(s)
+	case "home":
+		p.Home, err = policy.ParseHome(s)
+	case "network":
+		p.Network.Mode, err = policy.ParseNetworkMode(s)
+	case "reads":
+		switch {
+		case c.Empty:
+		case s == "system":
+			p.Reads.System = true
+		default:
+			p.Reads.Only = add(p.Reads.Only, s)
+		}
+	case "allow-read":
+		p.Read = add(p.Read, s)
+	case "allow-write":
+		p.Write = add(p.Write, s)
+	case "protect":
+		p.Protect.Hidden = add(p.Protect.Hidden, s)
+	case "lock":
+		p.Protect.Locked = add(p.Protect.Locked, s)
+	case "allow-config":
+		p.Protect.AllowConfig = add(p.Protect.AllowConfig, s)
+	case "only-host", "allow-host":
+		if !c.Empty {
+			p.Network.Allow = add(p.Network.Allow, s)
+		}
+	case "deny-host":
+		p.Network.Deny = add(p.Network.Deny, s)
+	case "publish":
+		n, perr := strconv.ParseUint(s, 10, 16)
+		if perr != nil || n == 0 {
+			return invalid("a port is a whole number between 1 and 65535, not "+quote(s), "--publish 8080")
+		}
+		p.Network.Publish = add(p.Network.Publish, uint16(n))
+	case "fetch":
+		e.Fetch, err = oneOf("fetch", s, "public")
+	case "env", "set-env":
+		v, perr := policy.ParseEnv(s)
+		if perr != nil {
+			return perr
+		}
+		p.Env.Add(v)
+	case "no-scrub":
+		p.Env.NoScrub, err = boolean(s)
+	case "timeout":
+		p.Limits.Time, err = policy.ParseDuration(s)
+	case "max-output":
+		p.Limits.OutputBytes, err = policy.ParseSize(s)
+	case "max-memory":
+		p.Limits.MemoryBytes, err = policy.ParseSize(s)
+	case "max-file-size":
+		p.Limits.FileBytes, err = policy.ParseSize(s)
+	case "max-procs":
+		n, perr := strconv.ParseInt(s, 10, 32)
+		if perr != nil || n <= 0 {
+			return invalid("a number of processes is a positive whole number, not "+quote(s), "--max-procs 200")
+		}
+		p.Limits.Processes = n
+	case "provider":
+		e.Provider, err = oneOf("provider", s, "auto", "native", "bwrap", "landlock", "seatbelt", "guard")
+	case "accept":
+		g, grade, perr := policy.ParseAccept(s)
+		if perr != nil {
+			return perr
+		}
+		accepted := make(map[policy.Guarantee]policy.Grade, len(p.Accept)+1)
+		for k, v := range p.Accept {
+			accepted[k] = v
+		}
+		accepted[g] = grade
+		p.Accept = accepted
+	case "approval":
+		e.Approval, err = oneOf("approval", s, "ask", "never")
+	case "audit":
+		e.Audit, err = boolean(s)
+	default:
+		return unknownKey(c.Key)
+	}
+	return err
+}
+
+// add appends without writing into what a copy of the list shares.
+func add[T any](list []T, v T) []T { return append(list[:len(list):len(list)], v) }
+
+func boolean(s string) (bool, error) {
+	switch s {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, invalid("cannot read "+quote(s)+" as true or false", "write true or false")
+}
+
+func oneOf(what, s string, words ...string) (string, error) {
+	for _, w := range words {
+		if s == w {
+			return s, nil
+		}
+	}
+	hint := "use " + words[0]
+	if n := len(words); n > 1 {
+		hint = "use " + strings.Join(words[:n-1], ", ") + " or " + words[n-1]
+	}
+	if near := nearest(s, words); near != "" {
+		hint = "did you mean " + near + "? " + hint
+	}
+	return "", invalid("unknown "+what+" "+quote(s), hint)
+}
+
+// quote makes foreign text safe and short enough for one line of an error.
+func quote(s string) string {
+	const most = 120
+	if len(s) > most {
+		return strconv.Quote(s[:most]) + "..."
+	}
+	return strconv.Quote(s)
+}
+
+// unknownKey refuses a key that no file may have, with the right spelling.
+func unknownKey(name string) *fault.Error {
+	switch name {
+	case "workspace", "C":
+		return invalid("a file cannot name the workspace", "leave it out, and type --workspace DIR or start in the folder")
+	case "no-sandbox":
+		return invalid("a file cannot turn the sandbox off", "leave it out")
+	case "no-network":
+		return invalid("the key no-network is only a flag", `network = "none"`)
+	case "json", "report", "session", "v", "verbose":
+		return invalid("the key "+name+" is about one run", "leave it out, and type it on the command line")
+	case "p":
+		return invalid("the key p is not known", `profile = "workspace-write"`)
+	}
+	var names []string
+	for _, k := range keys() {
+		names = append(names, k.name)
+	}
+	if near := nearest(name, names); near != "" {
+		k, _ := keyNamed(near)
+		return invalid("the key "+quote(name)+" is not known", "did you mean "+near+"? write it like "+near+" = "+k.example)
+	}
+	return invalid("the key "+quote(name)+" is not known", "use "+strings.Join(names, ", "))
+}
+
+// nearest returns the word that s was most likely meant to be, or "".
+func nearest(s string, words []string) string {
+	const longest = 40 // longer is no slip of the finger
+	if len(s) > longest {
+		return ""
+	}
+	s = bare(s)
+	best, least := "", 1+len(s)/4
+	for _, w := range words {
+		t := bare(w)
+		if s == t || len(s) >= 4 && strings.HasPrefix(t, s) {
+			return w
+		}
+		if d := distance(s, t); d <= least {
+			best, least = w, d-1
+		}
+	}
+	return best
+}
+
+// bare drops what people vary.
+func bare(s string) string {
+	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(s))
+}
+
+// distance is the number of bytes to insert, drop or change to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
