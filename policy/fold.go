@@ -9,6 +9,12 @@ import (
 // size lives on the stack; longer names still work, with an allocation.
 const nameMax = 255
 
+// Fold returns name as a file system that ignores case compares it, without
+// final dots and spaces, in dst or as name itself. Letters that become ASCII are
+// folded too, and characters that such file systems ignore are dropped; accents
+// are neither composed nor decomposed.
+func Fold(dst, name []byte) []byte { return trimTail(fold(dst, name)) }
+
 // fold returns name as a file system that ignores case compares it, in dst or
 // as name itself if there is nothing to fold. It never grows a name, and
 // folding twice changes nothing.

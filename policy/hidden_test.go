@@ -213,6 +213,27 @@ func TestRunsLater(t *testing.T) {
 	}
 }
 
+func TestLaterFolder(t *testing.T) {
+	for _, name := range []string{".github", ".cargo", ".bin", "workflows", ".VENV", ".vscode", ".car\u200bgo", ".cargo. "} {
+		if !policy.LaterFolder([]byte(name)) {
+			t.Errorf("%q: got no, want that files run because of it", name)
+		}
+	}
+	for _, name := range []string{"", ".", "src", "github", ".cargo2", "bin", "package.json"} {
+		if policy.LaterFolder([]byte(name)) {
+			t.Errorf("%q: got that files run because of it, want no", name)
+		}
+	}
+}
+
+func TestFold(t *testing.T) {
+	for in, want := range map[string]string{"HEAD": "head", "ref\u017f": "refs", ".g\u200cit": ".git", "a. .": "a", "\u212a\xff": "k\xff"} {
+		if got := string(policy.Fold(nil, []byte(in))); got != want {
+			t.Errorf("Fold(%q): got %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestHotPathsAllocateNothing(t *testing.T) {
 	ps, err := policy.CompilePatterns([]string{"*.secret", "[a-f]*.tok?n", "deploy/**/*.yml"})
 	if err != nil {

@@ -69,6 +69,22 @@ func RunsLater(rel string) bool {
 	return runsByName(parts[last]) || runsByPlace(parts[:last], parts[last])
 }
 
+// LaterFolder tells whether files run later because they lie in a folder of this
+// base name, whatever they are called. A link of such a name brings them with it.
+func LaterFolder(name []byte) bool {
+	var buf [nameMax]byte
+	folded := Fold(buf[:0], name)
+	if lockedName(folded) {
+		return true
+	}
+	switch string(folded) {
+	case ".bin", ".cargo", ".github", ".gitea", ".forgejo", ".circleci", ".buildkite", "workflows", "actions",
+		"fish", ".venv", "venv":
+		return true
+	}
+	return false
+}
+
 func runsByName(base string) bool {
 	switch base {
 	// On entering the folder.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tether-sandbox/tether"
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/world/local/stream"
 )
 
 // background is the context of the whole program: signals reach the command
@@ -197,7 +198,4 @@ func printReport(w io.Writer, r tether.Report) {
 	}
 }
 
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && info.Mode()&os.ModeDevice != 0
-}
+func isTerminal(f *os.File) bool { return stream.IsTerminal(f) }

@@ -74,10 +74,6 @@ func TestSettlePermissions(t *testing.T) {
 		{"configuration folder 555", "n", func(j *jail) string {
 			return "git init -q n; " + monitor(j, "n/.git/config") + "; chmod 444 n/.git/config; chmod 555 n/.git"
 		}},
-		{"hook that cannot be read", ".", func(j *jail) string {
-			// A script could not run so; its interpreter reads it as root only.
-			return "mkdir .git/hooks; cp $(command -v sh) .git/hooks/x; rm .git/hooks/x; " + j.hook(".git/hooks/pre-commit") + "; chmod 555 .git/hooks/pre-commit .git/hooks"
-		}},
 		{"a folder under a temporary name", "n", func(j *jail) string {
 			return "git init -q n; " + monitor(j, "n/.git/config") + "; mkdir n/.git/config.tether-new n/.git/config.tether"
 		}},

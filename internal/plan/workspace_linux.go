@@ -67,6 +67,11 @@ func workspace(path string, homes []Root) (Root, error) {
 		return Root{}, bad("the workspace is not an absolute path: "+quote(path), nil)
 	}
 	root, info, err := openRoot(path)
+	if errors.Is(err, syscall.ENOSYS) {
+		return Root{}, fault.Wrap(fault.IsolationUnavailable,
+			"a system call filter around us, such as a container's or another sandbox's, or a kernel older than 5.6 denies openat2", reason(err)).
+			WithHint("run tether outside of it")
+	}
 	if err != nil {
 		return Root{}, bad("cannot open "+quote(path), reason(err))
 	}

@@ -18,7 +18,11 @@ func (s *survey) at(fd int, dir, name string, item Item, bound ...string) {
 		return
 	}
 	var st unix.Stat_t
-	if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+	err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if err == unix.EACCES && s.open(fd) {
+		err = unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	if err != nil {
 		return
 	}
 	item.Exec = st.Mode&0o111 != 0
@@ -39,6 +43,9 @@ func (s *survey) at(fd int, dir, name string, item Item, bound ...string) {
 	case unix.S_IFREG:
 		item.Type = 'f'
 		f, err := unix.Openat(fd, name, readFlags, 0)
+		if err == unix.EACCES && s.after && s.before[path].Sum != item.Sum {
+			f, err = openFile(fd, name) // the command closed it
+		}
 		if err == nil {
 			var raw []byte
 			if raw, err = readFD(f, path, MaxConfig); err == nil {
@@ -54,6 +61,8 @@ func (s *survey) at(fd int, dir, name string, item Item, bound ...string) {
 	default:
 		item.Type = 'o'
 	}
+	// These are compared after they went through a record, which is text.
+	item.Bad, item.Key = strings.ToValidUTF8(item.Bad, "?"), strings.ToValidUTF8(item.Key, "?")
 	s.items[path] = item
 }
 

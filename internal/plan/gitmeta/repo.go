@@ -139,6 +139,9 @@ func Discover(s Search) ([]Repo, error) {
 		if !inside(s.Workspace, e) {
 			return nil, fault.New(fault.Internal, fmt.Sprintf("%s does not lie in the workspace", e))
 		}
+		if !d.calledGit(e) {
+			continue
+		}
 		r := d.entry(e)
 		seen[r.GitDir], seen[r.CommonDir] = true, true
 		repos = append(repos, r)
@@ -147,8 +150,9 @@ func Discover(s Search) ([]Repo, error) {
 		if !inside(s.Workspace, b) {
 			return nil, fault.New(fault.Internal, fmt.Sprintf("%s does not lie in the workspace", b))
 		}
-		if !seen[b] {
+		if !seen[b] && BareLooking(func(name string) bool { return has(b, name) }) && !d.administrative(b, seen) {
 			repos = append(repos, d.bare(b))
+			seen[b] = true
 		}
 	}
 	if r, ok := d.parent(); ok {
@@ -158,6 +162,30 @@ func Discover(s Search) ([]Repo, error) {
 		d.configure(&repos[i])
 	}
 	return repos, nil
+}
+
+// calledGit says whether git finds an entry as .git. A walk that knows nothing of
+// the file system hands over every name that some file system takes for it; of
+// those with foreign letters the file system itself is asked.
+func (d *discovery) calledGit(entry string) bool {
+	dir, base := filepath.Split(entry)
+	for i := range len(base) {
+		if base[i] >= 0x80 {
+			return same(filepath.Join(dir, ".git"), entry)
+		}
+	}
+	return true
+}
+
+// administrative says whether dir is what a repository that was seen keeps of
+// one of its worktrees: it is covered with the repository.
+func (d *discovery) administrative(dir string, seen map[string]bool) bool {
+	up := filepath.Dir(dir)
+	if filepath.Base(up) != "worktrees" || !seen[filepath.Dir(up)] {
+		return false
+	}
+	common, err := d.pointer(filepath.Join(dir, "commondir"), dir, "")
+	return err == nil && common == filepath.Dir(up)
 }
 
 type discovery struct {

@@ -2,23 +2,20 @@ package gitmeta
 
 import (
 	"bytes"
-	"encoding/json"
+	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"time"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tether-sandbox/tether/fault"
 )
-
-// maxMoved bounds what is copied into a quarantine on another file system.
-const maxMoved = 64 << 20
 
 // Settle compares the workspace with its state before a command, whose tree
 // must be dead, and takes the force out of what is new or changed: hooks,
@@ -32,260 +29,242 @@ const maxMoved = 64 << 20
 // is created when there is nothing to do. Settling again after a crash goes
 // on where it stopped. quarantine must lie outside the workspace.
 //
-// What could not be moved is in the findings as Reported and in the error.
+// What cannot be rewritten is moved; what cannot be moved loses its name, its
+// permissions or its content where it lies, or is removed (see the actions of
+// a [Finding]). For what is still there after all that the error is an
+// [ErrLeft], and its finding Reported. Permissions that a command took away
+// are no obstacle; a folder that is closed to listing or searching stays open.
+//
 // Not watched: the configuration of the host itself, attributes in the tree
-// below its top folder, and files that no configuration named before the
-// command.
+// below its top folder, files that no configuration named before the command,
+// and repositories that only a GIT_OBJECT_DIRECTORY makes complete.
 func Settle(before Snapshot, after []Repo, quarantine string) ([]Finding, error) {
-	if inside(before.Workspace, realOr(filepath.Clean(quarantine))) {
-		return nil, fault.New(fault.Internal, "the quarantine must not lie in the workspace")
-	}
-	s, err := openSurvey(before.Workspace, before.Commons)
+	s, err := openAfter(before.Workspace, before.Commons, quarantine)
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, "cannot look for new git configuration", err)
+		return nil, err
 	}
 	defer s.close()
-	s.after = true
+	s.before, s.closed = before.Items, before.Closed
 	for path, item := range before.Items {
 		if item.Role == RoleProgram {
 			s.one(path, Item{Role: RoleProgram, Key: item.Key})
 		}
 	}
 	s.all(after, before)
-	todo := compare(before, s.items)
-	if len(todo) == 0 {
-		return nil, nil
+	return s.carryOut(compare(before, s.items), quarantine)
+}
+
+// TakeAway moves what lies at the paths of findings out of the workspace, as
+// [Settle] does with a hook, be it a file, a link, or a folder with all that it
+// holds. A folder cannot leave its file system; there it stays, under an inert
+// name and closed.
+func TakeAway(workspace string, what []Finding, quarantine string) ([]Finding, error) {
+	s, err := openAfter(workspace, nil, quarantine)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	todo := make([]action, 0, len(what))
+	for _, f := range what {
+		f.Action = Quarantined
+		todo = append(todo, action{finding: f})
 	}
 	return s.carryOut(todo, quarantine)
 }
 
-// record is one line of the manifest.
-type record struct {
-	Path   string `json:"path"`
-	Action string `json:"action"`
-	Reason string `json:"reason"`
-	Mode   string `json:"mode"`
-	File   string `json:"file"`
+// openAfter opens a workspace in which a command has run.
+func openAfter(workspace string, commons []string, quarantine string) (*survey, error) {
+	if inside(workspace, realOr(filepath.Clean(quarantine))) {
+		return nil, fault.New(fault.Internal, "the quarantine must not lie in the workspace")
+	}
+	s, err := openSurvey(workspace, commons)
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, "cannot look for new git configuration", err)
+	}
+	s.after = true
+	return s, nil
 }
 
-const stillThere = "; it could not be moved and is still there"
+// ErrLeft says that something could not be made harmless.
+var ErrLeft = errors.New("it is still there")
 
 func (s *survey) carryOut(todo []action, quarantine string) ([]Finding, error) {
-	var q *ward
-	findings := make([]Finding, 0, len(todo))
+	if len(todo) == 0 {
+		return nil, nil
+	}
+	files := make([]string, len(todo))
 	var records []record
 	for i, a := range todo {
 		if a.finding.Action != Reported {
-			name := fmt.Sprintf("%04d-%s", i, filepath.Base(a.finding.Path))
-			if len(name) > 200 {
-				name = name[:200]
-			}
-			records = append(records, record{
-				a.finding.Path, a.finding.Action, a.finding.What, s.mode(a.finding.Path), name,
-			})
+			_, base := splitPath(a.finding.Path)
+			files[i] = fmt.Sprintf("%04d-%s", i, base)
+			files[i] = files[i][:min(len(files[i]), 200)]
+			records = append(records, newRecord(a.finding, s.mode(a.finding.Path), files[i]))
 		}
 	}
+	var q *ward
+	lost := ""
 	if len(records) > 0 {
 		var err error
 		if q, err = openWard(quarantine, records); err != nil {
-			for _, a := range todo {
-				a.finding.Action, a.finding.What = Reported, a.finding.What+stillThere
-				findings = append(findings, a.finding)
-			}
-			return findings, fault.Wrap(fault.Internal, "cannot make a quarantine", err)
+			// What it is all about can be done without.
+			lost = "; there is no quarantine: " + err.Error()
+		} else {
+			defer unix.Close(q.fd)
 		}
-		defer unix.Close(q.fd)
 	}
+	findings := make([]Finding, 0, len(todo))
 	var errs []error
-	next := 0
-	for _, a := range todo {
+	way := ""
+	for i, a := range todo {
 		f := a.finding
-		if f.Action != Reported {
-			file := records[next].File
-			next++
-			var err error
-			if f.Action == Rewritten {
-				err = s.rewrite(f.Path, a.keep, q, file)
-			} else {
-				err = s.move(f.Path, q, file)
-			}
-			if err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", f.Path, err))
-				f.Action, f.What = Reported, f.What+stillThere
-			} else {
-				f.QuarantinedTo = filepath.Join(q.path, file)
-			}
+		var err error
+		switch f.Action {
+		case Rewritten:
+			f, err = s.rewrite(f, a.keep, q, files[i])
+		case Quarantined:
+			f, err = s.take(f, q, files[i])
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w (%w)", strconv.Quote(f.Path), ErrLeft, err))
+			way = cmp.Or(way, wayOut(f.Path))
+		}
+		if a.finding.Action != Reported {
+			f.What += lost
 		}
 		findings = append(findings, f)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return findings, fault.Wrap(fault.Internal, "some git files could not be put in quarantine", err)
+	if len(errs) > 0 {
+		return findings, fault.Wrap(fault.FileFailed, "what the command left could not be made harmless", errors.Join(errs...)).
+			WithHint(way)
 	}
 	return findings, nil
 }
 
+// wayOut is what removes a path by hand.
+func wayOut(path string) string {
+	dir, _ := splitPath(path)
+	return "chmod u+rwx " + shellWord(dir) + "; rm -rf " + shellWord(path)
+}
+
+// shellWord quotes a path, in any bytes, for a shell.
+func shellWord(s string) string {
+	plain := utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) })
+	if plain {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	var b strings.Builder
+	b.WriteString("$'")
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '\'' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < ' ' || c >= 0x7f:
+			fmt.Fprintf(&b, `\x%02x`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('\'')
+	return b.String()
+}
+
 func (s *survey) mode(path string) string {
-	fd, err := s.dir(filepath.Dir(path))
+	dir, base := splitPath(path)
+	fd, err := s.dir(dir)
 	if err != nil {
 		return ""
 	}
 	defer unix.Close(fd)
+	h, err := handleAt(fd, base)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(h)
 	var st unix.Stat_t
-	if unix.Fstatat(fd, filepath.Base(path), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+	if unix.Fstat(h, &st) != nil {
 		return ""
 	}
 	return fmt.Sprintf("%o", st.Mode)
 }
 
-// ward is the folder in quarantine of one call.
-type ward struct {
-	path string
-	fd   int
-}
-
-func openWard(quarantine string, records []record) (*ward, error) {
-	if err := os.MkdirAll(quarantine, 0o700); err != nil {
-		return nil, err
-	}
-	path, err := os.MkdirTemp(quarantine, time.Now().UTC().Format("20060102T150405Z-"))
-	if err != nil {
-		return nil, err
-	}
-	manifest, err := json.MarshalIndent(records, "", "\t")
-	if err != nil {
-		return nil, err
-	}
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	if err := writeNew(fd, "manifest.json", bytes.NewReader(manifest), nil); err != nil {
-		unix.Close(fd)
-		return nil, err
-	}
-	return &ward{path, fd}, nil
-}
-
-// writeNew creates a file that was not there and makes it durable. It is
-// private, or has the owner and mode of the one that it is to replace.
-func writeNew(fd int, name string, r io.Reader, like *unix.Stat_t) error {
-	n, err := unix.Openat(fd, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return &fs.PathError{Op: "create", Path: name, Err: err}
-	}
-	f := os.NewFile(uintptr(n), name)
-	_, err = io.Copy(f, r)
-	if err == nil && like != nil {
-		// An ordinary user's file stays that user's, whatever its group was.
-		if err = f.Chown(int(like.Uid), int(like.Gid)); errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
-			err = nil
-		}
-		err = errors.Join(err, f.Chmod(fs.FileMode(like.Mode&0o777)))
-	}
-	return errors.Join(err, f.Sync(), f.Close())
-}
-
-// move puts whatever is at path into the ward, without opening it if both are
-// on one file system. What is gone already is no error.
-func (s *survey) move(path string, q *ward, name string) error {
-	fd, err := s.dir(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	base := filepath.Base(path)
-	err = unix.Renameat2(fd, base, q.fd, name, unix.RENAME_NOREPLACE)
-	switch err {
-	case unix.ENOENT:
-		return nil
-	case unix.EXDEV, unix.EINVAL, unix.ENOSYS:
-		return moveAcross(fd, base, q, name)
-	}
-	return err
-}
-
-// moveAcross copies a file or link and then unlinks it. Of anything else
-// nothing is worth keeping but its entry in the manifest.
-func moveAcross(fd int, base string, q *ward, name string) error {
-	var st unix.Stat_t
-	if err := unix.Fstatat(fd, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return err
-	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFDIR:
-		return unix.EISDIR
-	case unix.S_IFLNK:
-		if err := unix.Symlinkat(readlinkAt(fd, base), q.fd, name); err != nil {
-			return err
-		}
-	case unix.S_IFREG:
-		n, err := unix.Openat(fd, base, readFlags, 0)
-		if err != nil {
-			return err
-		}
-		f := os.NewFile(uintptr(n), base)
-		err = writeNew(q.fd, name, io.LimitReader(f, maxMoved), nil)
-		f.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return unix.Unlinkat(fd, base, 0)
-}
-
 // rewrite replaces a configuration by itself without the executable entries
-// that were not there before. The file is never missing in between. If it is
-// not what it was when it was surveyed, it is moved away whole.
-func (s *survey) rewrite(path string, keep []string, q *ward, name string) error {
-	dir, base := filepath.Split(path)
-	dir = filepath.Clean(dir)
+// that were not there before. The file is never missing in between. If that
+// fails, or if it is not what it was when it was surveyed, it is taken away.
+func (s *survey) rewrite(f Finding, keep []string, q *ward, name string) (Finding, error) {
+	dir, base := splitPath(f.Path)
 	fd, err := s.dir(dir)
+	if vanished(err) {
+		return gone(f), nil
+	}
 	if err != nil {
-		return err
+		return left(f), err
 	}
 	defer unix.Close(fd)
-	n, err := unix.Openat(fd, base, readFlags, 0)
-	if err == unix.ENOENT {
-		return nil
-	}
+	done, err := s.rewriteAt(fd, dir, base, keep, q, name)
 	if err != nil {
-		return s.move(path, q, name)
+		return takeAt(fd, dir, base, f, q, name)
+	}
+	if done && q != nil {
+		f.QuarantinedTo = filepath.Join(q.path, name)
+	}
+	return f, nil
+}
+
+// rewriteAt says whether there was anything to rewrite.
+func (s *survey) rewriteAt(fd int, dir, base string, keep []string, q *ward, name string) (bool, error) {
+	n, err := openFile(fd, base)
+	if err != nil {
+		return false, err
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(n, &st); err != nil {
 		unix.Close(n)
-		return err
+		return false, err
 	}
-	raw, err := readFD(n, path, MaxConfig)
+	raw, err := readFD(n, base, MaxConfig)
 	if err != nil {
-		return s.move(path, q, name)
+		return false, err
 	}
 	entries, err := Parse(raw)
 	if err != nil {
-		return s.move(path, q, name)
+		return false, err
 	}
 	clean, changed := without(raw, entries, keep, dir, s.ws)
 	if !changed {
-		return nil
+		return false, nil
 	}
-	if left, err := Parse(clean); err != nil || slices.ContainsFunc(left, func(e Entry) bool {
+	after, err := Parse(clean)
+	if err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(after, func(e Entry) bool {
 		return Executable(e) && !worktreeInside(e, dir, s.ws) && !slices.Contains(keep, entryDigest(e))
 	}) {
-		return s.move(path, q, name)
+		return false, errNotClean
 	}
-	if err := writeNew(q.fd, name, bytes.NewReader(raw), nil); err != nil {
+	if q != nil {
+		if err := writeNew(q.fd, name, bytes.NewReader(raw), nil); err != nil {
+			return false, err
+		}
+	}
+	// Nobody can have made what nobody can foresee.
+	temp := base[:min(len(base), 100)] + ".tether-" + rand.Text()
+	err = forced(fd, func() error {
+		if err := writeNew(fd, temp, bytes.NewReader(clean), &st); err != nil {
+			return err
+		}
+		err := unix.Renameat(fd, temp, fd, base)
+		if err != nil {
+			_ = unix.Unlinkat(fd, temp, 0)
+		}
 		return err
+	})
+	if err != nil && q != nil {
+		_ = unix.Unlinkat(q.fd, name, 0) // the whole file comes there
 	}
-	temp := base + ".tether-new" // a fixed name: a crash leaves at most one
-	if err := unix.Unlinkat(fd, temp, 0); err != nil && err != unix.ENOENT {
-		return err
-	}
-	err = writeNew(fd, temp, bytes.NewReader(clean), &st)
-	if err == nil {
-		err = unix.Renameat(fd, temp, fd, base)
-	}
-	if err != nil {
-		unix.Unlinkat(fd, temp, 0)
-	}
-	return err
+	return err == nil, err
 }
+
+var errNotClean = errors.New("executable entries would stay")

@@ -381,24 +381,30 @@ func TestSnapshotThroughJSON(t *testing.T) {
 	}
 }
 
-// What a crash or an attacker left under our temporary name is no obstacle,
-// and a quarantine that cannot be made is told with all that was found.
-func TestObstacles(t *testing.T) {
+// A quarantine that cannot be made is no obstacle: what was found loses its
+// force where it lies.
+func TestNoQuarantine(t *testing.T) {
 	w := newWorld(t)
 	w.sh(repoSetup)
 	w.take()
-	w.sh(monitor + `; echo mine >$TOP/file; ln -s $TOP/file .git/config.tether-new; echo x >$TOP/nodir`)
-	ward := w.ward
+	plant := monitor + `; ` + hook + ` >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit`
+	w.sh(plant)
+	if !w.fires(`git status`) || !w.fires(commit) {
+		t.Fatal("control: both must run")
+	}
+	w.sh(`echo x >$TOP/nodir`)
 	found, err := Settle(w.snapshot, w.discover(), filepath.Join(w.top, "nodir/q"))
-	if err == nil || len(found) != 1 || found[0].Action != Reported {
-		t.Errorf("no quarantine: got %+v, %v, want one report and an error", found, err)
+	if got, want := w.got(found), []string{"quarantined .git/hooks/pre-commit", "rewritten .git/config"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
-	w.ward = ward
-	if got, want := w.got(w.settle()), []string{"rewritten .git/config"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+	if w.fires(`git status; ` + commit) {
+		t.Error("it fires after Settle")
 	}
-	if raw, err := os.ReadFile(filepath.Join(w.top, "file")); err != nil || string(raw) != "mine\n" {
-		t.Errorf("the file behind the link: got %q, %v", raw, err)
+	if to := found[1].QuarantinedTo; !strings.HasPrefix(filepath.Base(to), Inert) {
+		t.Errorf("the hook: got %q, want an inert name", to)
+	}
+	if again := w.settle(); len(again) != 0 {
+		t.Errorf("again: got %+v, want nothing", again)
 	}
 }
 

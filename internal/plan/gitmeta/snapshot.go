@@ -12,27 +12,29 @@ import (
 )
 
 // Snapshot is the state of every watched path before a command, by path. A
-// path that is not in it was absent. It is plain data that survives JSON, so
-// that the next start can settle what a crash left; it holds digests of
+// path that is not in it was absent. It survives JSON, with paths in any bytes,
+// so that the next start can settle what a crash left; it holds digests of
 // configuration, never values.
 type Snapshot struct {
-	Workspace string          `json:"workspace"`
-	Items     map[string]Item `json:"items"`
+	Workspace string
+	Items     map[string]Item
 	// Hooks and Includes are the folders and files in the tree that the
 	// configuration named before the command. What a command names itself is
 	// not looked at as hooks: the naming is taken out.
-	Hooks    []HookDir `json:"hooks,omitempty"`
-	Includes []string  `json:"includes,omitempty"`
+	Hooks    []HookDir
+	Includes []string
 	// Commons are the verified common directories outside the workspace.
-	Commons []string `json:"commons,omitempty"`
+	Commons []string
+	// Closed are folders of git's, by device and inode, that could not be read.
+	Closed []string
 }
 
 // HookDir is a hooks folder that configuration names.
 type HookDir struct {
-	Path string `json:"path"`
+	Path string
 	// NamesOnly: the folder also holds the repository or its worktree, so only
 	// files with the names of hooks are watched.
-	NamesOnly bool `json:"names_only,omitempty"`
+	NamesOnly bool
 }
 
 // Finding is one thing that a command left and that would run, or help to run,
@@ -40,9 +42,10 @@ type HookDir struct {
 type Finding struct {
 	Path string `json:"path"`
 	What string `json:"what"`
-	// Action is what was done: Quarantined, Rewritten or Reported.
+	// Action is what was done, one of the constants below.
 	Action string `json:"action"`
-	// QuarantinedTo is where the file, or the original of a rewritten one, is.
+	// QuarantinedTo is where the file, or the original of a rewritten one, is;
+	// of a removed one what is known of it. Empty: nothing was kept.
 	QuarantinedTo string `json:"quarantined_to,omitempty"`
 }
 
@@ -52,6 +55,10 @@ const (
 	Quarantined = "quarantined"
 	// Rewritten: a configuration lost its new executable keys and kept the rest.
 	Rewritten = "rewritten"
+	// Removed: what could not be kept, or was not worth it, is gone.
+	Removed = "removed"
+	// Disarmed: the file is where it was, without permissions or content.
+	Disarmed = "disarmed"
 	// Reported: an ordinary file, left where it is.
 	Reported = "reported"
 )

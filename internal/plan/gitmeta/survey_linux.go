@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +21,10 @@ type survey struct {
 	roots []root
 	seen  map[string]bool // git directories already looked at
 	items map[string]Item
+	// before and closed are of the snapshot: files and folders that could not
+	// be read then stay as they are.
+	before map[string]Item
+	closed []string
 }
 
 type root struct {
@@ -80,7 +83,7 @@ func (s *survey) below(fd int, rel string) (int, error) {
 		switch {
 		case name == "" || name == "." || name == "..":
 		case more:
-			next, err = unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+			next, err = s.handle(at, name)
 		default:
 			next, err = s.sub(at, name)
 		}
@@ -97,23 +100,54 @@ func (s *survey) below(fd int, rel string) (int, error) {
 	}
 }
 
+// handle opens a directory to go through it.
+func (s *survey) handle(fd int, name string) (int, error) {
+	h, err := unix.Openat(fd, name, handleFlags|unix.O_DIRECTORY, 0)
+	if err != unix.EACCES || !s.open(fd) {
+		return h, err
+	}
+	return unix.Openat(fd, name, handleFlags|unix.O_DIRECTORY, 0)
+}
+
 // sub opens a directory for listing. git runs a hook by its name in a folder
 // that nobody can list, so after a command such a folder gets back its owner's
-// permissions.
+// permissions, and so does one that can be listed and not searched.
 func (s *survey) sub(fd int, name string) (int, error) {
 	d, err := unix.Openat(fd, name, dirFlags, 0)
-	if err != unix.EACCES || !s.after {
-		return d, err
+	if err == nil {
+		var st unix.Stat_t
+		if unix.Fstatat(d, ".", &st, unix.AT_SYMLINK_NOFOLLOW) == unix.EACCES {
+			s.open(d)
+		}
+		return d, nil
 	}
-	p, err := unix.Openat(fd, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != unix.EACCES {
+		return -1, err
+	}
+	h, err := s.handle(fd, name)
 	if err != nil {
 		return -1, err
 	}
-	defer unix.Close(p)
-	if err := unix.Chmod("/proc/self/fd/"+strconv.Itoa(p), 0o700); err != nil {
+	defer unix.Close(h)
+	if !s.open(h) {
 		return -1, unix.EACCES
 	}
-	return unix.Openat(p, ".", dirFlags, 0)
+	return unix.Openat(h, ".", dirFlags, 0)
+}
+
+// open gives the owner's permissions to the directory fd after a command, unless
+// it was closed before. Before one it notes that it was.
+func (s *survey) open(fd int) bool {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return false
+	}
+	id := fmt.Sprintf("%d:%d", st.Dev, st.Ino)
+	if !s.after {
+		s.closed = append(s.closed, id)
+		return false
+	}
+	return !slices.Contains(s.closed, id) && chmodFD(fd, st.Mode|0o700) == nil
 }
 
 // commonsOf lists the verified common directories outside the workspace.
@@ -157,7 +191,7 @@ func Take(workspace string, repos []Repo) (Snapshot, error) {
 		}
 	}
 	s.all(repos, snap)
-	snap.Items = s.items
+	snap.Items, snap.Closed = s.items, s.closed
 	return snap, nil
 }
 
@@ -282,7 +316,7 @@ func (s *survey) hooks(fd int, dir string, role Role, namesOnly bool) {
 		list = names(fd)
 	}
 	for _, n := range list {
-		if !strings.HasSuffix(n, ".sample") { // git runs exact names only
+		if !strings.HasSuffix(n, ".sample") && !strings.HasPrefix(n, Inert) { // git runs exact names only
 			s.at(fd, dir, n, Item{Role: role})
 		}
 	}

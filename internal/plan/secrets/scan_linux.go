@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tether-sandbox/tether/policy"
 )
 
 // scan is the state of one worker.
@@ -100,8 +102,64 @@ const (
 	sawHead = 1 << iota
 	sawObjects
 	sawRefs
-	sawAll = sawHead | sawObjects | sawRefs
+	sawCommon
+	// sawGit is no part of one: it is the name .git.
+	sawGit
 )
+
+// isBare says whether git would look no further: it takes a directory with
+// HEAD, objects and refs for a repository, and finds the latter two elsewhere
+// when there is a commondir.
+func isBare(saw int) bool {
+	return saw&sawHead != 0 && (saw&sawCommon != 0 || saw&sawObjects != 0 && saw&sawRefs != 0)
+}
+
+// gitName says which of git's names a name is on some file system. What looks so
+// on the wrong one is sorted out by whoever looks the name up.
+func gitName(name []byte, ascii bool) int {
+	if !ascii {
+		var buf [255]byte
+		return asciiGitName(policy.Fold(buf[:0], name))
+	}
+	return asciiGitName(name)
+}
+
+func asciiGitName(name []byte) int {
+	switch len(name) {
+	case len("HEAD"): // also .git and refs
+		switch {
+		case foldsTo(name, ".git"):
+			return sawGit
+		case foldsTo(name, "head"):
+			return sawHead
+		case foldsTo(name, "refs"):
+			return sawRefs
+		}
+	case len("objects"):
+		if foldsTo(name, "objects") {
+			return sawObjects
+		}
+	case len("commondir"):
+		if foldsTo(name, "commondir") {
+			return sawCommon
+		}
+	}
+	return 0
+}
+
+// foldsTo compares a name with one of the same length in lower case.
+func foldsTo(name []byte, lower string) bool {
+	for i := range lower {
+		c := name[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
+}
 
 // read lists the directory n, open as fd, and closes fd when no child waits.
 func (s *scan) read(n *node, fd int) {
@@ -126,7 +184,7 @@ func (s *scan) read(n *node, fd int) {
 		}
 		saw |= s.entries(n, fd, s.buf[:got])
 	}
-	if saw == sawAll {
+	if isBare(saw) {
 		if n.at != nil {
 			n.at.bare = true
 		}
@@ -189,11 +247,13 @@ func (s *scan) entries(n *node, fd int, buf []byte) (saw int) {
 		ino := binary.NativeEndian.Uint64(buf)
 		kind := buf[18]
 		name := buf[direntHead:size]
+		var all byte
 		for i, c := range name {
 			if c == 0 {
 				name = name[:i]
 				break
 			}
+			all |= c
 		}
 		buf = buf[size:]
 		if len(name) == 0 || name[0] == '.' && (len(name) == 1 || len(name) == 2 && name[1] == '.') {
@@ -227,19 +287,11 @@ func (s *scan) entries(n *node, fd int, buf []byte) (saw int) {
 			continue
 		}
 		marks := s.marks(n, name, t)
-		switch name[0] {
-		case 'H':
-			if string(name) == "HEAD" {
-				saw |= sawHead
-			}
-		case 'o':
-			if string(name) == "objects" {
-				saw |= sawObjects
-			}
-		case 'r':
-			if string(name) == "refs" {
-				saw |= sawRefs
-			}
+		switch g := gitName(name, all < 0x80); g {
+		case sawGit:
+			marks |= Git
+		default:
+			saw |= g
 		}
 		if t == Directory && marks&HiddenAny == 0 {
 			s.child(n, string(name))
@@ -278,10 +330,6 @@ func (s *scan) marks(n *node, name []byte, t Type) (m Mark) {
 	}
 	if t == SocketFile {
 		m |= Socket
-	}
-	// In any case: a file system that folds names finds it by this one, too.
-	if len(name) == 4 && name[0] == '.' && name[1]|0x20 == 'g' && name[2]|0x20 == 'i' && name[3]|0x20 == 't' {
-		m |= Git
 	}
 	return m
 }

@@ -39,10 +39,12 @@ const (
 	HiddenAny
 	// Locked: readable, never written.
 	Locked
-	// Git: an entry called .git, in any case and of any type.
+	// Git: an entry called .git, of any type, in any spelling that a file system
+	// takes for this name.
 	Git
-	// Bare: a directory that git takes for a repository (HEAD, objects, refs).
-	// The entry names the directory itself; its Name may be empty for a root.
+	// Bare: a directory that git takes for a repository: HEAD with commondir, or
+	// with objects and refs, each of any type and in any such spelling. The
+	// entry names the directory itself.
 	Bare
 	// Socket: a socket file.
 	Socket

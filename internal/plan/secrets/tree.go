@@ -23,7 +23,7 @@ type folder struct {
 }
 
 const (
-	treeMagic = "tether folders 1\n"
+	treeMagic = "tether folders 2\n"
 	// treeMax bounds a stored tree, treeFolders what is remembered at all.
 	treeMax     = 64 << 20
 	treeFolders = 1 << 18
@@ -33,7 +33,7 @@ const (
 func treeName(root string) string {
 	h := fnv.New64a()
 	h.Write([]byte(root))
-	return "folders-1-" + strconv.FormatUint(h.Sum64(), 16)
+	return "folders-2-" + strconv.FormatUint(h.Sum64(), 16)
 }
 
 // encodeTree returns the tree of root as bytes. key names everything that the

@@ -45,7 +45,7 @@ func TestRememberedFoldersChangeNothing(t *testing.T) {
 	root, state := tempRoot(t), privateFolder(t)
 	rules := builtinRules(t)
 	r := rand.New(rand.NewPCG(1, 2))
-	names := []string{".env", "a.pem", "k.key", ".ssh", ".git", "HEAD", "objects", "refs", "src", "lib", "x.txt", ".vscode", "deep", "deeper"}
+	names := []string{".env", "a.pem", "k.key", ".ssh", ".git", "HEAD", "objects", "refs", "commondir", "src", "lib", "x.txt", ".vscode", "deep", "deeper"}
 	listed, all := 0, 0
 	for round := range 120 {
 		dirs := []string{root}

@@ -87,8 +87,8 @@ func TestFoldersATtoolNeedsAndNoMore(t *testing.T) {
 	}{
 		{
 			name: "cargo and rustup",
-			tree: []string{"home/.cargo/bin/cargo", "home/.cargo/credentials.toml", "home/.cargo/config.toml", "home/.cargo/registry/cache/x/", "home/.rustup/toolchains/stable/", "home/.rustup/settings.toml", "home/.rustup/tmp/"},
-			show: []string{"home/.cargo/bin", "home/.rustup/toolchains", "home/.rustup/settings.toml"},
+			tree: []string{"home/.cargo/bin/cargo", "home/.cargo/credentials.toml", "home/.cargo/config.toml", "home/.cargo/registry/cache/x/", "home/.rustup/toolchains/stable/", "home/.rustup/settings.toml", "home/.rustup/tmp/", "home/.rustup/update-hashes/"},
+			show: []string{"home/.cargo/bin", "home/.rustup/toolchains", "home/.rustup/settings.toml", "home/.rustup/update-hashes"},
 			set:  []string{"RUSTUP_HOME=TOP/home/.rustup"},
 		},
 		{

@@ -103,7 +103,7 @@ var rows = [...]row{
 	{tool: "pdm", dirs: ".local/share/pdm", show: "venvs python"},
 
 	// Rust.
-	{tool: "rustup", vars: "RUSTUP_HOME", dirs: ".rustup", mark: "toolchains settings.toml", show: "toolchains settings.toml", set: "RUSTUP_HOME=."},
+	{tool: "rustup", vars: "RUSTUP_HOME", dirs: ".rustup", mark: "toolchains settings.toml", show: "toolchains settings.toml update-hashes", set: "RUSTUP_HOME=."},
 	{tool: "cargo", vars: "CARGO_HOME", dirs: ".cargo", mark: "bin", show: "bin"},
 
 	// Go.
