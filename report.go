@@ -95,16 +95,13 @@ type Finding struct {
 
 func result(pol policy.Policy, p *plan.Plan, out world.Outcome, look guard.Verdict) Result {
 	r := Result{Outcome: Exited, Exit: out.Exit, TimedOut: out.TimedOut, Duration: out.Duration,
-		Denials: []Denial{}, Findings: []Finding{}, Report: report(pol, p, out.Provider, out.Grades)}
+		Denials: []Denial{}, Findings: findings(out), Report: report(pol, p, out.Provider, out.Grades)}
 	r.Report.Tried = out.Tried
 	for _, n := range look.Notes {
 		r.Report.Notes = append(r.Report.Notes, Note{What: "guard: " + n.Kind.String() + ": " + n.What})
 	}
 	for _, n := range out.Notes {
 		r.Report.Notes = append(r.Report.Notes, Note{What: n})
-	}
-	for _, f := range out.Findings {
-		r.Findings = append(r.Findings, Finding{Path: f.Path, What: f.What, Action: f.Action, Quarantined: f.QuarantinedTo})
 	}
 	switch {
 	case out.TimedOut:
@@ -118,6 +115,14 @@ func result(pol policy.Policy, p *plan.Plan, out world.Outcome, look guard.Verdi
 		r.Signal = signalName(syscall.Signal(out.Signal))
 	}
 	return r
+}
+
+func findings(out world.Outcome) []Finding {
+	list := make([]Finding, 0, len(out.Findings))
+	for _, f := range out.Findings {
+		list = append(list, Finding{Path: f.Path, What: f.What, Action: f.Action, Quarantined: f.QuarantinedTo})
+	}
+	return list
 }
 
 func report(pol policy.Policy, p *plan.Plan, kind enforce.Kind, grades []enforce.Graded) Report {
