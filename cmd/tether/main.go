@@ -27,6 +27,8 @@ const usage = `usage: tether VERB [flags] [-- CMD [ARG...]]
 
   run [flags] [--] CMD [ARG...]   run one command, confined
   sh [flags] [-c CMD]             a confined shell, for programs that start $SHELL
+  edit view|write|replace|list|search PATH
+                                  read and change files under the same policy
   explain [flags] [-- CMD]        what would hold for a command, without running it
   policy show|check|trust         the policy that holds, and the files that it comes from
   doctor [--fix] [--json]         how strong each guarantee is here, and how to raise it
@@ -52,7 +54,7 @@ func main() {
 }
 
 func run(args []string, std stdio) int {
-	verbs := map[string]verb{"run": runVerb, "sh": shVerb, "explain": explainVerb, "policy": policyVerb, "doctor": doctorVerb,
+	verbs := map[string]verb{"run": runVerb, "sh": shVerb, "explain": explainVerb, "edit": editVerb, "policy": policyVerb, "doctor": doctorVerb,
 		"clean": cleanVerb, "version": versionVerb}
 	// As a shell: through a link that is called so, or with a shell's own flag.
 	name := strings.TrimPrefix(filepath.Base(args[0]), "-")
