@@ -1,0 +1,169 @@
+package filegate
+
+// ViewRequest asks for a part of a file, or for what is in a folder.
+//
+// A path is, in every request, relative to the workspace or absolute in one of
+// the roots. It is taken literally: no ~, no variable, no URL.
+type ViewRequest struct {
+	Path string
+	// First and Last are lines, from 1; zero is the first and the last one.
+	First, Last int
+	// MaxBytes bounds the text; zero and more than MaxText mean MaxText.
+	MaxBytes int
+}
+
+// ViewResult is what was seen.
+type ViewResult struct {
+	// Path is relative to the workspace where it lies in it, else absolute;
+	// links are resolved.
+	Path string
+	// Text is UTF-8. In a file whose lines all end in CRLF they end in LF here.
+	Text string
+	// First and Last are the lines that Text holds; zero when it holds none.
+	First, Last int
+	// TotalLines counts the file's lines, or those of its beginning if Partial.
+	TotalLines int
+	// Truncated: the text ends before the last line that was asked for.
+	Truncated bool
+	// Partial: the file is larger than MaxFile; only its beginning was read.
+	Partial  bool
+	Encoding Encoding
+	LineEnd  LineEnd
+	Size     int64
+	// SHA256 is of the whole file as it lies there, in hexadecimal; empty when
+	// it was not read whole, or is not shown whole.
+	SHA256 string
+	// Filtered: credentials were taken out of a git configuration.
+	Filtered bool
+	// Locked: it can be read and not written.
+	Locked bool
+	// Folder: Entries lists it, and there is no text.
+	Folder  bool
+	Entries []Entry
+}
+
+// WriteRequest asks for a whole file to be written, with the folders above it.
+type WriteRequest struct {
+	Path string
+	// Text is written as it is, byte by byte.
+	Text string
+	// IfSHA256, when set, must be the digest of the file as it is before.
+	IfSHA256 string
+	// New refuses to replace a file that exists.
+	New bool
+}
+
+// WriteResult is what was written.
+type WriteResult struct {
+	Path string
+	// Created: there was no such file before.
+	Created bool
+	// Folders are those that were made on the way.
+	Folders []string
+	Size    int64
+	SHA256  string
+	// InPlace: the file could not be replaced (it is a mount, its folder takes
+	// no new file, or its owner could not be kept) and was rewritten where it
+	// lies, which a reader may see half done.
+	InPlace bool
+}
+
+// ReplaceRequest asks for a text in a file to be replaced.
+type ReplaceRequest struct {
+	Path string
+	// Old must occur exactly once, or at least once if All is set. In a file
+	// whose lines all end in CRLF, line ends of Old and New mean CRLF.
+	Old, New string
+	All      bool
+	// IfSHA256, when set, must be the digest of the file as it is before.
+	IfSHA256 string
+}
+
+// ReplaceResult is what was replaced.
+type ReplaceResult struct {
+	Path string
+	// Count is how many times, Lines the lines of the first ten.
+	Count    int
+	Lines    []int
+	Encoding Encoding
+	LineEnd  LineEnd
+	Size     int64
+	SHA256   string
+	InPlace  bool // see WriteResult
+}
+
+// ListRequest asks for what is in a folder.
+type ListRequest struct {
+	// Path is the folder; empty is the workspace.
+	Path string
+	// Depth is how many levels; zero is one.
+	Depth int
+	// Glob, when set, keeps entries that match: a base name or, with a slash, a
+	// path from Path, as in policy.CompilePatterns (without case). Folders are
+	// searched whether they match or not.
+	Glob string
+	// Max bounds the entries; zero and more than MaxEntries mean MaxEntries.
+	Max int
+}
+
+// EntryType says what an entry is.
+type EntryType string
+
+// The types.
+const (
+	File   EntryType = "file"
+	Folder EntryType = "folder"
+	Link   EntryType = "link"
+	Other  EntryType = "other"
+)
+
+// Entry is one name in a folder.
+type Entry struct {
+	// Path is relative to the workspace where it lies in it, else absolute.
+	Path string
+	Type EntryType
+	Size int64
+	// Hidden: it can be neither read nor written. Locked: not written.
+	Hidden, Locked bool
+}
+
+// ListResult is what is in a folder, by name, parents before children.
+type ListResult struct {
+	Path      string
+	Entries   []Entry
+	Truncated bool
+}
+
+// SearchRequest asks where a text occurs.
+type SearchRequest struct {
+	// Path is a folder or a file; empty is the workspace.
+	Path string
+	// Pattern is a regular expression (Go's regexp, ^ and $ at lines), or with
+	// Literal the text itself.
+	Pattern    string
+	Literal    bool
+	IgnoreCase bool
+	// Glob keeps files that match, as in ListRequest.
+	Glob string
+	// Max bounds the matches; zero and more than MaxMatches mean MaxMatches.
+	Max int
+}
+
+// Match is one line that matches; of several matches in it the first.
+type Match struct {
+	Path string
+	Line int
+	// Text is the line, cut at 400 bytes.
+	Text string
+}
+
+// SearchResult is where it occurs. Hidden files, binary ones, links and, unless
+// the search begins there, git's own folders are not searched.
+type SearchResult struct {
+	Matches []Match
+	// Files is how many were searched; Binary and Large how many were not,
+	// because they are no text or larger than MaxFile.
+	Files, Binary, Large int
+	// Truncated: more was there than a bound allowed.
+	Truncated bool
+}
