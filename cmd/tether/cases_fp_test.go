@@ -235,8 +235,10 @@ func TestEC199(t *testing.T) {
 			top := p[:strings.IndexByte(p[1:], '/')+1]
 			dir := filepath.Dir(p)
 			setup := fmt.Sprintf(`top=%s
-if test $top = /tmp || test $top = /var; then rm -rf %[2]s; else test -d $top || exit 77; mount -t tmpfs t $top; fi
-mkdir -p -m 755 %[2]s && chmod 755 $top || exit 78
+case $top in
+/tmp|/var) rm -rf %[2]s; mkdir -m 755 %[2]s ;; # ours to write, and nothing is mounted there
+*) test -d $top || exit 77; mount -t tmpfs t $top; chmod 755 $top; mkdir -p -m 755 %[2]s ;;
+esac
 mkdir %[3]s %[2]s/sibling && echo $SECRET > %[2]s/sibling/file && echo $SECRET > %[3]s/.env && echo ours > %[3]s/file
 test "$OWNER" = "" || chown -R $OWNER %[3]s`, top, dir, p)
 			cmd := j.withMounts(setup, binary, "run", "--provider", j.provider, "-C", p, "--", "sh", "-c",
@@ -426,7 +428,7 @@ echo x > .idea/w.xml && echo A=1 > .env.test && printf -- '-----BEGIN PRIVATE KE
 			// for replacing just that package: what hides a file pins it.
 			j.works("npm install --offline && npm ls && node -p 'require(\"odd\")'", "42", flags...)
 			j.works("npm install --offline ./more && npm uninstall more && npm ls", "pkg", flags...)
-			if r := j.run("cat node_modules/odd/.env.test; npm uninstall odd", flags...); r.exit == 0 || !strings.Contains(r.stderr, "EBUSY") {
+			if r := j.run("cat node_modules/odd/.env.test; npm uninstall odd", flags...); !strings.Contains(r.stderr, "EBUSY") {
 				t.Errorf("the limit has changed: exit %d: %s", r.exit, r.all())
 			}
 			j.mustHost("rm -rf node_modules package-lock.json && printf '{\"name\":\"top\",\"version\":\"1.0.0\",\"private\":true}' > package.json")

@@ -24,6 +24,7 @@ type flags struct {
 
 	// changes are what the command line says about the policy.
 	changes   []policyfile.Change
+	wrong     error              // what is wrong with the value of a flag
 	origins   policyfile.Origins // after open
 	noSandbox bool
 	json      bool
@@ -93,7 +94,9 @@ func absolute(s string) (string, error) {
 // rule reads a flag that has the name and the meaning of a key of the policy
 // file.
 func (f *flags) rule(key string, change func(string) (string, error)) func(string) error {
-	return func(s string) error {
+	return func(s string) (err error) {
+		// The flag package keeps only the text of an error.
+		defer func() { f.wrong = err }()
 		if s == "" {
 			return fault.New(fault.PolicyInvalid, "an empty value means nothing")
 		}
@@ -115,8 +118,8 @@ func (f *flags) parse(args []string, out io.Writer) ([]string, error) {
 		f.help(out)
 		return nil, errHelp
 	case err != nil:
-		if e, ok := errors.AsType[*fault.Error](err); ok {
-			return nil, e
+		if f.wrong != nil {
+			return nil, f.wrong
 		}
 		return nil, fault.New(fault.UsageInvalid, strings.TrimPrefix(err.Error(), "flag provided but not defined: ")+
 			notDefined(err)).WithHint("tether " + f.set.Name() + " -h")
