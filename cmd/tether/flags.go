@@ -100,7 +100,7 @@ func (f *flags) rule(key string, change func(string) (string, error)) func(strin
 		if s == "" {
 			return fault.New(fault.PolicyInvalid, "an empty value means nothing")
 		}
-		s, err := change(s)
+		s, err = change(s)
 		if err != nil {
 			return err
 		}
