@@ -146,6 +146,9 @@ func (l *live) agree(p *plan.Plan, last bool) error {
 		l.begin = time.Now()
 		return err
 	}
+	if len(l.hidden) == 0 {
+		return nil // it knows of nothing that it could keep from others
+	}
 	return l.write(running)
 }
 
@@ -215,6 +218,11 @@ func (l *live) end() {
 	}
 	l.ended = true
 	l.pid = 0
+	if len(l.hidden) == 0 {
+		_ = os.Remove(l.name)
+		l.file.Close()
+		return
+	}
 	old := l.name
 	l.name = filepath.Join(l.dir, "end-"+strings.TrimPrefix(filepath.Base(old), "run-"))
 	if l.write(ended) == nil {
@@ -228,10 +236,15 @@ func (l *live) end() {
 // search takes.
 const linger = 15 * time.Second
 
-// prune removes entries of runs that have long been over.
+// prune removes some entries of runs that have long been over.
 func (l *live) prune() {
+	const some = 8 // more than come, and little enough for one run's end
+	removed := 0
 	entries, _ := os.ReadDir(l.dir)
 	for _, e := range entries {
+		if removed == some {
+			return
+		}
 		info, err := e.Info()
 		if err != nil || time.Since(info.ModTime()) < linger {
 			continue
@@ -239,6 +252,7 @@ func (l *live) prune() {
 		name := filepath.Join(l.dir, e.Name())
 		if o, err := readLive(name); err != nil || !o.held {
 			_ = os.Remove(name)
+			removed++
 		}
 	}
 }
