@@ -104,14 +104,14 @@ func (rs roots) intersect(qs roots) roots {
 // exist is for the plan to see.
 //
 // A plan may show more of the system, but must show these, so that what is
-// called covered is. Of /var they are the parts without spools, mail and
+// called covered is. Of /var they are the parts without logs, spools, mail and
 // temporary files. What a plan hides inside them (private state of services)
 // it must compare itself. /dev, /proc, /sys and /tmp are made anew inside and
 // are no part of the machine's.
 func SystemRoots() []string {
 	return []string{"/bin", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/libo32", "/libx32",
 		"/nix", "/opt", "/sbin", "/usr",
-		"/var/cache", "/var/db", "/var/lib", "/var/local", "/var/log", "/var/opt", "/var/www"}
+		"/var/cache", "/var/db", "/var/lib", "/var/local", "/var/opt", "/var/www"}
 }
 
 func inSystem(rs roots) roots { return rs.intersect(SystemRoots()) }

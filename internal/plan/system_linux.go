@@ -12,7 +12,7 @@ import (
 
 // holes are the parts of the system's folders that hold other people's or other
 // programs' private state, or their sockets. /var/tmp gets a private folder.
-var holes = [...]string{"/var/run", "/var/lock", "/var/spool", "/var/mail", "/var/backups", "/var/crash", "/var/log",
+var holes = [...]string{"/var/run", "/var/lock", "/var/spool", "/var/mail", "/var/backups", "/var/crash",
 	"/var/cache/private", "/var/lib/private", "/var/lib/systemd/coredump", "/var/lib/docker", "/var/lib/containerd",
 	"/var/lib/containers"}
 
