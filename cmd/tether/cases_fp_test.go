@@ -241,8 +241,11 @@ case $top in
 esac
 mkdir %[3]s %[2]s/sibling && echo $SECRET > %[2]s/sibling/file && echo $SECRET > %[3]s/.env && echo ours > %[3]s/file
 test "$OWNER" = "" || chown -R $OWNER %[3]s`, top, dir, p)
-			cmd := j.withMounts(setup, binary, "run", "--provider", j.provider, "-C", p, "--", "sh", "-c",
-				`cat file; touch t && ls; ls -A ..; cat ../sibling/file .env`)
+			words := []string{binary, "run", "--provider", j.provider, "-C", p, "--", "sh", "-c", `cat file; touch t && ls; ls -A ..; cat ../sibling/file .env`}
+			if j.provider == "bwrap" {
+				words = asOwner(words...)
+			}
+			cmd := j.withMounts(setup, words...)
 			cmd.Env = append(cmd.Env, "SECRET="+j.secret)
 			if os.Geteuid() == 0 && j.provider == "bwrap" {
 				cmd.Env = append(cmd.Env, fmt.Sprintf("OWNER=%d", foreignUID))
@@ -542,6 +545,9 @@ func TestEC214Root(t *testing.T) {
 			t.Errorf("exit %d: %s", r.exit, r.all())
 		}
 		j.absent("ran")
+		if os.Geteuid() != 0 && j.provider == "bwrap" {
+			return // the system's bwrap is nobody's there, and not trusted
+		}
 		if r := container("--accept", "read=partial", "--", "sh", "-c", "id -u; touch ran"); r.exit != 0 || r.stdout != "0\n" {
 			t.Errorf("exit %d: %s", r.exit, r.all())
 		}

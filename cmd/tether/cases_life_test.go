@@ -767,8 +767,7 @@ func TestEC176(t *testing.T) {
 			adopt(t)
 			fake := j.write(filepath.Join(j.out, "bwrap"), c.script)
 			setup := "chmod " + c.mode + " " + fake + "\nmount --bind " + fake + " " + real
-			r := finishCommand(t, j.withMounts(setup, "setpriv", "--reuid", itoa(foreignUID), "--regid", itoa(foreignUID), "--clear-groups",
-				binary, "run", "--provider", "bwrap", "--", "touch", "ran"))
+			r := finishCommand(t, j.withMounts(setup, asOwner(binary, "run", "--provider", "bwrap", "--", "touch", "ran")...))
 			if r.exit != exitOurs || !regexp.MustCompile(`tether: (ISOLATION|SANDBOX)_UNAVAILABLE: .`).MatchString(r.stderr) || !strings.Contains(r.stderr, c.why) {
 				t.Errorf("exit %d and %q; want %d, the code and the reason %q", r.exit, r.all(), exitOurs, c.why)
 			}

@@ -51,6 +51,7 @@ func TestSettleThroughModes(t *testing.T) {
 			if far {
 				w.across()
 			}
+			t.Cleanup(func() { _, _ = w.try(`chmod -R u+rwx .`) })
 			w.sh(repoSetup)
 			w.take()
 			w.sh(hook + ` >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; ` + c.modes)
