@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/tether-sandbox/tether/fault"
-	"github.com/tether-sandbox/tether/policy"
 )
 
 func TestEC137DotDotAndAbsolute(t *testing.T) {
@@ -387,56 +386,5 @@ func TestEC064FoldersOfACall(t *testing.T) {
 	p.absent(p.out + "/p")
 	if _, err := g.List(context.Background(), ListRequest{Path: "sub"}); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestProfiles(t *testing.T) {
-	for _, c := range []struct {
-		profile    policy.Profile
-		write, env bool
-	}{{policy.ReadOnly, false, false}, {policy.WorkspaceWrite, true, false}, {policy.FullAccess, true, true}} {
-		t.Run(c.profile.String(), func(t *testing.T) {
-			p := newPlace(t)
-			p.pol.Profile = c.profile
-			p.write("f", "inside\n")
-			p.write(".env", secret)
-			p.write(p.out+"/f", secret)
-			p.write(p.tmp+"/t", "tmp\n")
-			p.pol.Write = []string{p.out}
-			if c.profile == policy.FullAccess {
-				p.pol.Write = nil
-			}
-			p.link(p.out+"/f", "link")
-			g := p.gate()
-			g.shows("f", "inside")
-			g.shows("/tmp/t", "tmp")
-			if c.write {
-				g.takes("f")
-				g.takes("/tmp/u")
-				g.takes("/tmp/.env")
-				if p.read(p.tmp+"/u") != "new\n" {
-					t.Error("/tmp is another folder")
-				}
-			} else {
-				g.noWrite("f", "new/f", "/tmp/u")
-			}
-			if c.env {
-				g.shows(".env", secret)
-				g.takes(".env")
-				g.noView("link", p.out+"/f", "../out/f")
-				g.noWrite("link", p.out+"/f", "../out/f", ".tether/x", ".GIT/x")
-			} else {
-				g.noView(".env")
-				g.noWrite(".env")
-				g.shows("link", secret) // the root is added
-				g.shows(p.out+"/f", secret)
-			}
-		})
-	}
-	p := newPlace(t)
-	pl := p.resolve()
-	pl.Policy.Profile = policy.Nothing
-	if _, err := Open(pl, Options{}); fault.CodeOf(err) != fault.SandboxViolation {
-		t.Errorf("a policy of nothing: got %v", err)
 	}
 }

@@ -25,11 +25,14 @@
 //     refused for writing: git's own commands write there.
 //   - Names that some file system takes for .git (.GIT, ".git.", git~1, with
 //     invisible characters) are refused for reading and writing.
-//   - A branch or log of git with a name like x.key is hidden.
+//   - Another name (hard link) of a locked file is locked.
+//   - A branch or log of git with a name like x.key is hidden, and so is a *.pem
+//     or *.key that the command could write and not read.
 //
-// And where the gate may do more: it sees the files as they are now, a command
-// what its sandbox was built from; a file that is masked by its path only
-// because of what it was stays closed here until a new plan is made.
+// In all else it opens, for reading and for writing, what a command can open;
+// as root, too, where it works with the rights of the workspace's owner and
+// without a capability (one call after the other). What the plan hides or locks
+// stays so until a new plan is made.
 //
 // Not promised: hard links to a hidden file that were made after the plan (make
 // a new plan for every turn); a consistent view of a file that somebody writes

@@ -23,7 +23,7 @@ import (
 // can open, apart from what the package documents.
 func TestSameAsACommand(t *testing.T) {
 	binary := build(t)
-	asked, opened := 0, 0
+	asked, opened, runs, refused := 0, 0, 0, 0
 	kinds := map[string]int{}
 	if f := flag.Lookup("rapid.checks"); f != nil && f.Value.String() == f.DefValue {
 		_ = f.Value.Set("15") // each one starts a sandbox
@@ -35,7 +35,12 @@ func TestSameAsACommand(t *testing.T) {
 		f := forest{p: p, rt: rt}
 		flags := f.grow()
 		questions := f.questions()
+		runs++
 		answers := ask(rt, p, binary, flags, questions)
+		if answers == nil {
+			refused++
+			return
+		}
 		g, err := Open(p.resolve(), Options{})
 		if err != nil {
 			// A link can hide the workspace itself.
@@ -59,7 +64,10 @@ func TestSameAsACommand(t *testing.T) {
 			}
 		}
 	})
-	if opened < asked/50 {
+	if refused > 1+runs/10 {
+		t.Errorf("control: of %d sandboxes %d were not built", runs, refused)
+	}
+	if opened <= asked/200 {
 		t.Errorf("control: of %d questions only %d were answered with an open file", asked, opened)
 	}
 	t.Logf("%d questions, answers by gate/command: %v", asked, kinds)
@@ -227,8 +235,11 @@ func ask(t *rapid.T, p *place, binary string, flags, questions []string) []strin
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if strings.HasPrefix(stderr.String(), "tether: ISOLATION_UNAVAILABLE") {
+		return nil // some trees, with every kind of protection on one path, are refused whole
+	}
 	if len(lines) != len(questions) {
-		t.Fatalf("tether %v: %d answers to %d questions: %v\n%s", args[:len(args)-1], len(lines), len(questions), err, stderr.String())
+		t.Fatalf("tether %v: %d answers to %d questions: %v\n%s\n%s", args[:len(args)-1], len(lines), len(questions), err, stderr.String(), tree(p))
 	}
 	return lines
 }
