@@ -2,10 +2,16 @@
 export CGO_ENABLED = 0
 GO ?= go
 
-.PHONY: demo test build bench vet setup fuzz
+.PHONY: demo test build install bench vet setup
 
 build:
 	$(GO) build -trimpath -ldflags "-s -w" -o bin/tether ./cmd/tether
+
+PREFIX ?= /usr/local
+
+install: build
+	install -D -m 0755 bin/tether $(DESTDIR)$(PREFIX)/bin/tether
+	ln -sf tether $(DESTDIR)$(PREFIX)/bin/tether-sh
 
 demo: build
 	@bash demo/demo.sh bin/tether
@@ -26,5 +32,3 @@ setup:
 bench: build
 	$(GO) run ./bench bin/tether
 
-fuzz:
-	@sh script/fuzz

@@ -49,6 +49,13 @@ func (s *Session) Explain(ctx context.Context, c Command) (Explanation, error) {
 			e.Guard = "refuses: " + v.Reason
 		}
 	}
+	for _, kv := range p.Env {
+		name, _, _ := strings.Cut(kv, "=")
+		e.Environment = append(e.Environment, name)
+	}
+	if kind != enforce.Native && kind != enforce.Bwrap {
+		return e, nil // nothing of what follows would hold
+	}
 	for _, v := range p.Views {
 		line := v.Target()
 		if v.At != "" {
@@ -76,14 +83,8 @@ func (s *Session) Explain(ctx context.Context, c Command) (Explanation, error) {
 			e.Locked = append(e.Locked, fmt.Sprintf("%s (%s)", l.Path, l.Why))
 		}
 	}
-	for _, kv := range p.Env {
-		name, _, _ := strings.Cut(kv, "=")
-		e.Environment = append(e.Environment, name)
-	}
-	if kind == enforce.Native || kind == enforce.Bwrap {
-		for _, st := range enforce.Compile(p) {
-			e.Steps = append(e.Steps, st.String())
-		}
+	for _, st := range enforce.Compile(p) {
+		e.Steps = append(e.Steps, st.String())
 	}
 	return e, nil
 }

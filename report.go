@@ -126,7 +126,10 @@ func findings(out world.Outcome) []Finding {
 }
 
 func report(pol policy.Policy, p *plan.Plan, kind enforce.Kind, grades []enforce.Graded) Report {
-	r := Report{Provider: string(kind), Overall: enforce.Overall(pol, grades), Hidden: len(p.Masks), Widened: p.Widened}
+	r := Report{Provider: string(kind), Overall: enforce.Overall(pol, grades), Widened: p.Widened}
+	if kind == enforce.Native || kind == enforce.Bwrap {
+		r.Hidden = len(p.Masks)
+	}
 	for _, g := range grades {
 		r.Grades = append(r.Grades, Grade{Guarantee: g.Guarantee, Grade: g.Grade, Required: pol.Required(g.Guarantee),
 			Means: g.Means, Reason: g.Reason})

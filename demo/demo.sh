@@ -1,11 +1,11 @@
 #!/bin/bash
 # Runs the same probes in an example project twice: as any agent's command would
-# run, and through tether. All of it happens in a folder of its own under /tmp.
+# run, and through tether. All of it happens in a temporary folder of its own.
 set -eu
 tether=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 here=$(cd "$(dirname "$0")" && pwd)
 # The example lies under a "home" of its own, so that yours is not touched.
-top=$(mktemp -d /tmp/tether-demo.XXXXXX)
+top=$(mktemp -d "${TMPDIR:-/tmp}/tether-demo.XXXXXX")
 nap=300.$$
 naps() { pgrep -f "^sleep $nap\$" || true; }
 cleanup() {

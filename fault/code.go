@@ -37,6 +37,8 @@ const (
 	LimitTime Code = "LIMIT_TIME"
 	// LimitOutput: output beyond the limit was dropped.
 	LimitOutput Code = "LIMIT_OUTPUT"
+	// OutputLost: the command ran, and its output could not be delivered.
+	OutputLost Code = "OUTPUT_LOST"
 	// LimitUnenforceable: a limit was asked for that cannot be enforced here.
 	LimitUnenforceable Code = "LIMIT_UNENFORCEABLE"
 	// ApprovalDenied: what was wanted needs an approval and did not get one.

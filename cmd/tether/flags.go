@@ -25,6 +25,7 @@ type flags struct {
 	// changes are what the command line says about the policy.
 	changes   []policyfile.Change
 	wrong     error              // what is wrong with the value of a flag
+	network   string             // as it was said already
 	origins   policyfile.Origins // after open
 	noSandbox bool
 	json      bool
@@ -103,6 +104,12 @@ func (f *flags) rule(key string, change func(string) (string, error)) func(strin
 		s, err = change(s)
 		if err != nil {
 			return err
+		}
+		if key == "network" {
+			if f.network != "" && f.network != s {
+				return fault.New(fault.PolicyInvalid, "the network cannot be both "+f.network+" and "+s).WithHint("--network " + s + ", or --network " + f.network)
+			}
+			f.network = s
 		}
 		c, err := policyfile.Flag(key, s)
 		f.changes = append(f.changes, c)

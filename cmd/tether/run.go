@@ -35,6 +35,9 @@ func runVerb(args []string, std stdio) (int, error) {
 // it has accepted that; whoever reads the output may not know.
 const enforcedByNobody = "guard"
 
+// unconfined is what --no-sandbox and full-access run with.
+const unconfined = "none"
+
 // run runs one command under the flags and tells how it went.
 func (f *flags) run(c tether.Command, std stdio) (int, error) {
 	s, err := f.open()
@@ -64,6 +67,11 @@ func (f *flags) run(c tether.Command, std stdio) (int, error) {
 	}
 	if err := f.tell(c, res, to, std); err != nil {
 		return 0, err
+	}
+	if res.Signal == "INT" {
+		// Whoever started us, such as a shell in a loop, must see that it was
+		// Ctrl-C that ended the command.
+		dieOfInterrupt()
 	}
 	return res.Exit, nil
 }
@@ -104,11 +112,14 @@ func (f *flags) tell(c tether.Command, res tether.Result, to *reportFile, std st
 	case res.TimedOut:
 		finish(0, fault.New(fault.LimitTime, "the time limit ended the command").WithHint("--timeout TIME"))(std.err)
 	}
-	if f.noSandbox || res.Report.Provider == enforcedByNobody {
+	if res.Report.Provider == enforcedByNobody || res.Report.Provider == unconfined {
 		fmt.Fprintf(std.err, "tether: nothing confined this command (provider %s, overall %s)\n", res.Report.Provider, res.Report.Overall)
 	}
 	if f.verbose {
 		printReport(std.err, res.Report)
+		for _, x := range res.Findings {
+			fmt.Fprintln(std.err, printable("  found: "+x.Path+": "+x.What+" ("+x.Action+")"))
+		}
 	}
 	for _, d := range res.Denials {
 		finish(0, fault.New(d.Code, d.What+": "+d.Rule).WithHint(d.Remedy))(std.err)

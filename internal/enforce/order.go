@@ -27,7 +27,8 @@ type Order struct {
 	// Wary says that another command can move folders while this sandbox is
 	// built.
 	Wary bool
-	// Terminal makes descriptor 0 the controlling terminal.
+	// Terminal makes descriptor 0 the controlling terminal. The inner stage opens
+	// it, see package inner.
 	Terminal bool
 	// ScopeAbstract and ScopeSignal restrict abstract sockets and signals to
 	// the sandbox by Landlock, where the kernel can.

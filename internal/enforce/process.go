@@ -16,6 +16,10 @@ type Job struct {
 	// Stdio are the command's descriptors 0, 1 and 2: pipes or a terminal of
 	// ours, never the caller's own files.
 	Stdio [3]*os.File
+	// Terminal returns them in place of Stdio, where the order asks for a
+	// terminal, and is given its master, which is the callee's from then on.
+	// It may be called once for each provider that is tried.
+	Terminal func(master *os.File) ([3]*os.File, error)
 }
 
 // Process is a command in its sandbox.

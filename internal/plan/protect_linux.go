@@ -93,6 +93,9 @@ func (r *resolver) lock(path string) {
 		}
 		path = real
 	}
+	if slices.ContainsFunc(r.p.Views, func(v View) bool { return inside(v.Path, path) }) {
+		return // a link to the workspace itself, say, makes that no less writable
+	}
 	if r.writable(path) {
 		r.p.Locks = append(r.p.Locks, Lock{Path: path, Why: "the host runs it, or what it names, unasked"})
 	}
@@ -340,6 +343,10 @@ func (r *resolver) own() {
 // or shown, in its place. Locks on one path become one: content beats
 // read-only, which beats a pin.
 func (r *resolver) identify() error {
+	hidden := make(map[string]bool, len(r.p.Masks))
+	for i := range r.p.Masks {
+		hidden[r.p.Masks[i].Path] = true
+	}
 	at := make(map[string]int, len(r.p.Locks))
 	locks := r.p.Locks[:0]
 	for _, l := range r.p.Locks {
@@ -349,6 +356,9 @@ func (r *resolver) identify() error {
 				locks[i] = l
 			}
 			continue
+		}
+		if hidden[l.Path] && l.Content != nil {
+			continue // what is hidden needs no other content
 		}
 		info, err := statFixed(l.Path)
 		if err != nil {

@@ -156,7 +156,7 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 	}
 	p, err := supervise.Launch(cmd, explain)
 	if err == nil {
-		err = p.Begin(&job.Order, job.Stdio)
+		err = p.Begin(&job)
 	}
 	if err != nil {
 		stand.remove()

@@ -78,6 +78,11 @@ func run() (syscall.WaitStatus, error) {
 	if err := unix.Chdir(order.Dir); err != nil {
 		return 0, &stage{"start folder", fmt.Errorf("%s: %w", order.Dir, err)}
 	}
+	if order.Terminal {
+		if err := openTerminal(); err != nil {
+			return 0, &stage{"terminal", err}
+		}
+	}
 	pid, err := start(order)
 	if err != nil {
 		return 0, err
@@ -254,8 +259,8 @@ func readOrder() (*enforce.Order, []int, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(fds) != 4 {
-		return nil, nil, errors.New("an order comes with four descriptors")
+	if len(fds) != 1 && len(fds) != 4 {
+		return nil, nil, errors.New("an order comes alone or with three descriptors")
 	}
 	f := os.NewFile(uintptr(fds[0]), "order")
 	raw, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<30))
@@ -263,18 +268,15 @@ func readOrder() (*enforce.Order, []int, error) {
 		return nil, nil, err
 	}
 	f.Close()
-	for i, fd := range fds[1:] {
-		if err := unix.Dup3(fd, i, 0); err != nil {
-			return nil, nil, err
-		}
-		unix.Close(fd)
+	if err := takeOver(fds[1:]); err != nil {
+		return nil, nil, err
 	}
 	order, err := enforce.DecodeOrder(raw)
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(order.Argv) == 0 {
-		return nil, nil, errors.New("no command")
+	if len(order.Argv) == 0 || order.Terminal != (len(fds) == 1) {
+		return nil, nil, errors.New("no command, or no descriptors for it")
 	}
 	n := 0
 	for i := range order.Steps {
@@ -291,6 +293,42 @@ func readOrder() (*enforce.Order, []int, error) {
 		trees = append(trees, more...)
 	}
 	return order, trees, nil
+}
+
+// takeOver makes descriptors 0 and up of those.
+func takeOver(fds []int) error {
+	for i, fd := range fds {
+		if err := unix.Dup3(fd, i, 0); err != nil {
+			return err
+		}
+		unix.Close(fd)
+	}
+	return nil
+}
+
+// openTerminal opens a terminal where the command can find it by name, as
+// ttyname(3) does, and leaves all else about it to the supervisor.
+func openTerminal() error {
+	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(master)
+	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
+		return err
+	}
+	err = unix.Sendmsg(FDControl, Message{Kind: Terminal}.Encode(), unix.UnixRights(master), nil, unix.MSG_NOSIGNAL)
+	if err != nil {
+		return err
+	}
+	fds, err := receive()
+	if err != nil {
+		return err
+	}
+	if len(fds) != 3 {
+		return errors.New("no descriptors for the command")
+	}
+	return takeOver(fds)
 }
 
 // receive takes the descriptors of one packet from the supervisor. If that is

@@ -19,6 +19,9 @@ import (
 // (linux/securebits.h).
 const secureBits = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<6 | 1<<7
 
+// ownThreads is how many threads the inner stage may come to have.
+const ownThreads = 24
+
 // restrict takes everything away from the calling thread. Order matters: what
 // needs a capability comes before the capabilities go, the filter comes last.
 func restrict(order *enforce.Order) error {
@@ -34,7 +37,8 @@ func restrict(order *enforce.Order) error {
 		return &stage{"keyring", errno}
 	}
 	if order.Processes > 0 {
-		n := uint64(order.Processes)
+		// Our own threads count as the command's do, in its user namespace.
+		n := uint64(order.Processes) + ownThreads
 		if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: n}); err != nil {
 			return &stage{"process limit", err}
 		}

@@ -55,6 +55,9 @@ type Kind byte
 
 // The kinds of messages.
 const (
+	// Terminal: the packet carries the master of a terminal in the sandbox's own
+	// /dev/pts; the command's descriptors are expected in answer.
+	Terminal Kind = 'T'
 	// Started: the command runs.
 	Started Kind = 'S'
 	// Failed: it was not started; What says why. Nothing of it ran.

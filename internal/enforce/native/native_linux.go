@@ -55,7 +55,7 @@ func (s *Stage) Discard() { s.process.Discard() }
 func (s *Stage) Begin(job enforce.Job) (enforce.Process, error) {
 	job.Order.Build = true
 	job.Order.Loopback = !s.network
-	if err := s.process.Begin(&job.Order, job.Stdio); err != nil {
+	if err := s.process.Begin(&job); err != nil {
 		s.process.Discard()
 		return nil, refused("start the inner stage", err)
 	}

@@ -27,6 +27,9 @@ type Process struct {
 	serr, werr    error
 	// explain turns a failure that the inner stage reports into an error.
 	explain func(inner.Message) error
+	// terminal is the job's; terr is what it failed with.
+	terminal func(*os.File) ([3]*os.File, error)
+	terr     error
 
 	// ready is closed when the first message is in, over when the last is.
 	ready, over chan struct{}
@@ -59,8 +62,12 @@ func Launch(cmd *exec.Cmd, explain func(inner.Message) error) (*Process, error) 
 
 // Begin gives the inner stage its order and the command's descriptors. An error
 // means that the program could not be started, or is gone already.
-func (p *Process) Begin(order *enforce.Order, stdio [3]*os.File) error {
-	file, err := Memory("tether-order", order.Encode())
+func (p *Process) Begin(job *enforce.Job) error {
+	p.terminal = job.Terminal
+	if job.Order.Terminal && job.Terminal == nil {
+		return fault.New(fault.Internal, "nobody takes the terminal")
+	}
+	file, err := Memory("tether-order", job.Order.Encode())
 	if err != nil {
 		return fault.Wrap(fault.IsolationUnavailable, "no memory file for the order", err)
 	}
@@ -71,13 +78,17 @@ func (p *Process) Begin(order *enforce.Order, stdio [3]*os.File) error {
 	}
 	go p.listen()
 	fds := []int{int(file.Fd())}
-	for _, f := range stdio {
-		fds = append(fds, int(f.Fd()))
+	if !job.Order.Terminal {
+		fds = append(fds, numbers(job.Stdio)...)
 	}
 	if err := p.Pass(fds); err != nil && !errors.Is(err, unix.EPIPE) {
 		return err
 	}
 	return nil // whoever is gone says why by what it said last
+}
+
+func numbers(stdio [3]*os.File) []int {
+	return []int{int(stdio[0].Fd()), int(stdio[1].Fd()), int(stdio[2].Fd())}
 }
 
 // Discard ends a process that was launched and is not needed.
@@ -213,6 +224,9 @@ func (p *Process) Wait() (enforce.Ended, error) {
 		return enforce.Ended{Status: p.last.Status}, nil
 	}
 	<-p.done
+	if p.terr != nil {
+		return enforce.Ended{}, p.terr
+	}
 	switch p.last.Kind {
 	case inner.NoExec:
 		return enforce.Ended{NoExec: int(p.last.Errno)}, nil
@@ -228,13 +242,57 @@ func (p *Process) Wait() (enforce.Ended, error) {
 // Gone is closed when the program that was started is gone.
 func (p *Process) Gone() <-chan struct{} { return p.done }
 
+// receive reads one message, and the terminal's master that it may carry.
+func (p *Process) receive(b []byte) (n int, master *os.File, err error) {
+	conn, err := p.control.SyscallConn()
+	if err != nil {
+		return 0, nil, err
+	}
+	oob := make([]byte, unix.CmsgSpace(4))
+	got := 0
+	var rerr error
+	err = conn.Read(func(fd uintptr) bool {
+		for {
+			if n, got, _, _, rerr = unix.Recvmsg(int(fd), b, oob, unix.MSG_CMSG_CLOEXEC); !errors.Is(rerr, unix.EINTR) {
+				return !errors.Is(rerr, unix.EAGAIN)
+			}
+		}
+	})
+	if err = errors.Join(err, rerr); err != nil || got == 0 {
+		return n, nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:got])
+	if err != nil || len(messages) != 1 {
+		return n, nil, errors.Join(err, errors.New("malformed control message"))
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return n, nil, errors.Join(err, errors.New("malformed control message"))
+	}
+	return n, os.NewFile(uintptr(fds[0]), "terminal"), nil
+}
+
+// handOver answers with the command's descriptors when the inner stage has
+// opened a terminal.
+func (p *Process) handOver(master *os.File) error {
+	if p.terminal == nil {
+		master.Close()
+		return fault.New(fault.Internal, "a terminal that nobody asked for")
+	}
+	stdio, err := p.terminal(master)
+	if err != nil {
+		return err
+	}
+	return p.Pass(numbers(stdio))
+}
+
 // listen reads what the inner stage says until it closes its end.
 func (p *Process) listen() {
 	defer close(p.over)
 	defer p.control.Close()
 	b := make([]byte, 1<<16)
 	for {
-		n, err := p.control.Read(b)
+		n, master, err := p.receive(b)
 		if n == 0 || err != nil {
 			if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 				p.Kill()
@@ -242,9 +300,19 @@ func (p *Process) listen() {
 			break
 		}
 		m, err := inner.DecodeMessage(b[:n])
+		if err == nil && (m.Kind == inner.Terminal) != (master != nil) {
+			err = errors.New("a terminal out of place")
+		}
 		if err != nil {
 			p.Kill()
 			break
+		}
+		if m.Kind == inner.Terminal {
+			if p.terr = p.handOver(master); p.terr != nil {
+				p.Kill()
+				break
+			}
+			continue
 		}
 		p.last = m
 		if m.Kind == inner.Exited {

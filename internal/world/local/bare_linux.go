@@ -20,7 +20,7 @@ func startBare(job enforce.Job) (enforce.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bare{p}, p.Begin(&job.Order, job.Stdio)
+	return bare{p}, p.Begin(&job)
 }
 
 // bare is a process whose tree no namespace holds together.

@@ -31,21 +31,11 @@ const grace = 2 * time.Second
 func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outcome, error) {
 	abi := World{}.Machine().LandlockABI
 	begin := time.Now()
-	raw := make(chan os.Signal, 8)
-	set, err := stream.Open(stream.Options{Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Owner: owner(p.Identity),
-		OnSignal: func(s os.Signal) {
-			select {
-			case raw <- s:
-			default: // eight are waiting: the command does not listen
-			}
-		}})
-	if err != nil {
+	streams := newStreams(p, &c)
+	if err := streams.open(); err != nil {
 		return world.Outcome{}, err
 	}
-	defer set.Close()
-	if set.Terminal() {
-		c.Signals = raw
-	}
+	defer streams.close()
 	if c.Provider != enforce.Unconfined && c.Provider != enforce.Guard {
 		trustIndexes(ctx, p)
 	}
@@ -66,8 +56,8 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 			}
 		}
 	}
-	job := enforce.Job{Stdio: set.Child()}
-	if job.Order, err = order(p, c, abi, set.Terminal()); err != nil {
+	job := enforce.Job{Stdio: streams.child(), Terminal: streams.terminal}
+	if job.Order, err = order(p, c, abi, streams.onTerminal); err != nil {
 		before.drop()
 		return world.Outcome{Findings: before.dead}, err
 	}
@@ -81,16 +71,18 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 	if early != nil && early.live != nil {
 		early.live.started(proc.PID())
 	}
+	set := streams.set
 	set.Start()
 	ended, err := watch(ctx, proc, c, &out)
+	var lost error
 	if serr := set.Settled(ctx); err == nil && serr != nil && !errors.Is(serr, context.Canceled) {
-		out.Notes = append(out.Notes, "output: "+serr.Error())
+		lost = fault.Wrap(fault.OutputLost, "the command ran, and its output could not be written", serr)
 	}
 	out.Duration = time.Since(begin)
 	findings, ferr := before.settle(p)
 	<-proc.Gone() // no dead child is left for somebody else to bury
 	out.Findings = findings
-	if err = errors.Join(err, ferr, ctx.Err()); err != nil {
+	if err = errors.Join(err, ferr, ctx.Err(), lost); err != nil {
 		return out, err
 	}
 	ws := syscall.WaitStatus(ended.Status)
@@ -248,6 +240,65 @@ func watch(ctx context.Context, proc enforce.Process, c world.Command, out *worl
 				last = time.After(grace)
 			}
 		}
+	}
+}
+
+// streams are the command's input and outputs. On a terminal they are opened
+// only when the inner stage has opened the command's end of it.
+type streams struct {
+	options    stream.Options
+	onTerminal bool
+	set        *stream.Set
+}
+
+// newStreams also takes the signals over that a terminal in raw mode is told of.
+func newStreams(p *plan.Plan, c *world.Command) *streams {
+	s := &streams{options: stream.Options{Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Owner: owner(p.Identity)}}
+	f, ok := c.Stdin.(*os.File)
+	if s.onTerminal = ok && f != nil && stream.IsTerminal(f); s.onTerminal {
+		raw := make(chan os.Signal, 8)
+		s.options.OnSignal = func(s os.Signal) {
+			select {
+			case raw <- s:
+			default: // eight are waiting: the command does not listen
+			}
+		}
+		c.Signals = raw
+	}
+	return s
+}
+
+func (s *streams) open() (err error) {
+	if !s.onTerminal {
+		s.set, err = stream.Pipes(s.options)
+	}
+	return err
+}
+
+// terminal opens them on a terminal that the inner stage has opened, again
+// where another provider was tried before.
+func (s *streams) terminal(master *os.File) ([3]*os.File, error) {
+	s.close()
+	o := s.options
+	o.Master = master
+	var err error
+	if s.set, err = stream.PTY(o); err != nil {
+		return [3]*os.File{}, err
+	}
+	return s.set.Child(), nil
+}
+
+func (s *streams) child() (files [3]*os.File) {
+	if s.set != nil {
+		files = s.set.Child()
+	}
+	return files
+}
+
+func (s *streams) close() {
+	if s.set != nil {
+		s.set.Close()
+		s.set = nil
 	}
 }
 

@@ -60,12 +60,15 @@ func (s *Set) openTerminal(stdin *os.File, o Options) (err error) {
 
 	master := o.Master
 	if master == nil {
-		if master, s.child[0], err = openPTY(o.Owner); err != nil {
-			return err
-		}
-		if t.hold, err = duplicate(s.child[0]); err == nil {
-			err = t.prepare()
-		}
+		master, s.child[0], err = openPTY(o.Owner)
+	} else {
+		err = withFD(master, func(fd int) (err error) { s.child[0], err = peer(fd); return err })
+	}
+	if err != nil {
+		return err
+	}
+	if t.hold, err = duplicate(s.child[0]); err == nil {
+		err = t.prepare()
 	}
 	if err == nil {
 		t.master, err = duplicate(master)

@@ -58,9 +58,10 @@ type Options struct {
 	// Owner, when set, becomes the owner of the command's ends, so that a
 	// command under another identity can open /dev/stderr. Needs privilege.
 	Owner *Owner
-	// Master is a terminal's master that somebody else opened; the command's
-	// end is then theirs as well, and Child is nil wherever it is that end.
-	// Used for a terminal only. It belongs to the Set from then on.
+	// Master is a terminal's master that somebody else opened, not blocking,
+	// such as the inner stage in the sandbox's own /dev/pts: the command then
+	// finds its terminal by name. Used for a terminal only. It belongs to the
+	// Set from then on.
 	Master *os.File
 	// OnSignal is told of SIGINT, SIGTERM, SIGHUP and SIGQUIT while the
 	// caller's terminal is in raw mode; whoever sets it promises that Close

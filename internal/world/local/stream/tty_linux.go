@@ -59,13 +59,12 @@ func openPTY(owner *Owner) (master, slave *os.File, err error) {
 		unix.Close(m)
 		return fail(err)
 	}
-	// By the master and not by a path: right in whatever mount namespace.
-	sl, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(m), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
-	if errno != 0 {
+	slave, err = peer(m)
+	if err != nil {
 		unix.Close(m)
-		return fail(errno)
+		return nil, nil, err
 	}
-	master, slave = os.NewFile(uintptr(m), "terminal"), os.NewFile(sl, "terminal")
+	master = os.NewFile(uintptr(m), "terminal")
 	if owner != nil {
 		err := withFD(slave, func(fd int) error { return unix.Fchown(fd, owner.UID, owner.GID) })
 		if err != nil {
@@ -75,6 +74,16 @@ func openPTY(owner *Owner) (master, slave *os.File, err error) {
 		}
 	}
 	return master, slave, nil
+}
+
+// peer opens the other end of a terminal's master: by the master and not by a
+// path, which is right in whatever mount namespace.
+func peer(master int) (*os.File, error) {
+	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if errno != 0 {
+		return nil, fault.Wrap(fault.IsolationUnavailable, "cannot open a terminal for the command", errno)
+	}
+	return os.NewFile(fd, "terminal"), nil
 }
 
 // mode is the mode of the caller's terminal.

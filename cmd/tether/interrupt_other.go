@@ -1,0 +1,6 @@
+//go:build !unix
+
+package main
+
+// dieOfInterrupt does nothing: the exit status tells.
+func dieOfInterrupt() {}
