@@ -204,7 +204,7 @@ Made from the tests by `+"`go test ./cmd/tether -run TestCasesPage -update`"+`. 
 sandboxes of this sort. One that *holds* has a test called after its number that passes on every kernel provider it is about; a
 *limit* is tested as far as it holds, and says where it ends. Numbers have gaps.
 
-Of %d cases %d hold, %d with a limit, and %d are not yet done.
+Of %d cases %d hold, %d of them with a limit; %d are not yet done.
 
 | Case | Category | What | Verdict |
 |---|---|---|---|

@@ -190,10 +190,9 @@ func TestWorkScreen(t *testing.T) {
 			t.Errorf("exit %d, want 137", got)
 		}
 		s.restored()
-		text := s.text()
 		for _, undone := range []string{"\x1b[?1049l", "\x1b[?25h", "\x1b[?1000l"} {
-			if !strings.Contains(text[strings.Index(text, "drawn"):], undone) {
-				t.Errorf("%q is not undone in %q", undone, text)
+			if !soon(time.Second, func() bool { _, after, _ := strings.Cut(s.text(), "drawn"); return strings.Contains(after, undone) }) {
+				t.Errorf("%q is not undone in %q", undone, s.text())
 			}
 		}
 		// After a run on a terminal one line tells what was worth knowing.
