@@ -105,8 +105,10 @@ func Grades(kind Kind, p *plan.Plan, m Machine) []Graded {
 }
 
 // Meets says whether grades reach what a policy requires. The error names the
-// first guarantee that falls short, and the one flag that accepts it.
+// first guarantee that falls short; the hint accepts all that do.
 func Meets(pol policy.Policy, kind Kind, grades []Graded) error {
+	var short *fault.Error
+	hint := "tether doctor, or"
 	for _, of := range policy.Guarantees {
 		g := Graded{Guarantee: of, Reason: "it is not graded"} // None, unless the list says more
 		if i := slices.IndexFunc(grades, func(g Graded) bool { return g.Guarantee == of }); i >= 0 {
@@ -116,11 +118,16 @@ func Meets(pol policy.Policy, kind Kind, grades []Graded) error {
 		if g.Grade >= need {
 			continue
 		}
-		return fault.New(fault.SandboxUnavailable, fmt.Sprintf("provider %s holds %s only to the grade %s, the policy requires %s: %s",
-			kind, g.Guarantee, g.Grade, need, g.Reason)).
-			WithHint(fmt.Sprintf("tether doctor, or --accept %s=%s", g.Guarantee, g.Grade))
+		hint += fmt.Sprintf(" --accept %s=%s", g.Guarantee, g.Grade)
+		if short == nil {
+			short = fault.New(fault.SandboxUnavailable, fmt.Sprintf("provider %s holds %s only to the grade %s, the policy requires %s: %s",
+				kind, g.Guarantee, g.Grade, need, g.Reason))
+		}
 	}
-	return nil
+	if short == nil {
+		return nil
+	}
+	return short.WithHint(hint)
 }
 
 // Overall is the lowest grade among the required guarantees.

@@ -322,7 +322,7 @@ func (l *look) outside(what string) {
 func (l *look) deny(reason string) { l.find(Denylisted, reason, "") }
 
 func (l *look) notInspection(reason string) {
-	l.find(NotInspection, "read-only: "+reason, `--profile workspace-write, or commands = "any" in the policy`)
+	l.find(NotInspection, "read-only: "+reason, "--profile workspace-write, or --commands any")
 }
 
 func (l *look) verdict() Verdict {
