@@ -8,7 +8,7 @@ import (
 	"github.com/tether-sandbox/tether/policy"
 )
 
-const ws = "/work/ws"
+const ws = "/proj/ws"
 
 func enforce() Options {
 	return Options{Mode: Enforce, Commands: policy.Any, Workspace: ws, Roots: []string{"/tmp"}, Dir: ws}
@@ -142,6 +142,6 @@ func TestEC223(t *testing.T) {
 		`cc -o a a.c >/dev/stdout`, `date +%d/%m/%Y`, `echo $((a/b))`, `curl https://example.com/etc/passwd`,
 		`echo 'docker run -v /data:/data x'`, `echo docker run -v /data:/data x`, `grep 'docker run -v /data:/data x' README.md`,
 		`git commit -m 'docker run -v /data:/data x'`, `cat `+ws+`/sub/x`, `cat "$PWD"/sub/x`, `cat /tmp/x`, `echo x > /tmp/x`)
-	refused(t, `docker run -v /data:/data x`, `cat /work/ws2/x`, `cat /work/wsx`, `cat /work`, `cat /tmpx`, `/usr/bin/env python3 /etc/x.py`,
+	refused(t, `docker run -v /data:/data x`, `cat /proj/ws2/x`, `cat /proj/wsx`, `cat /proj`, `cat /tmpx`, `/usr/bin/env python3 /etc/x.py`,
 		`cat /usr/bin/env`, `/usr/bin/../../etc/x`)
 }

@@ -109,7 +109,7 @@ func TestGlobalCopy(t *testing.T) {
 		"/home/u/broken":          "[",
 	}
 	src := GlobalSource{
-		Path: "/home/u/.gitconfig", Home: "/home/u", GitDir: "/home/u/work/p/.git", Remotes: []string{"https://h/org/x"},
+		Path: "/home/u/.gitconfig", Home: "/home/u", GitDir: "/home/u/code/p/.git", Remotes: []string{"https://h/org/x"},
 		Read: func(p string) ([]byte, error) {
 			if c, ok := files[p]; ok {
 				return []byte(c), nil
@@ -129,9 +129,9 @@ func TestGlobalCopy(t *testing.T) {
 		{"include", "[user]\nemail = me@home\n[include]\npath = .gitconfig-work\n[user]\nname = x\n", "user.email=me@home user.email=me@work alias.d=diff user.name=x"},
 		{"include by home", "[include]\npath = ~/deeper\n", "alias.d=diff"},
 		{"missing and broken", "[include]\npath = nowhere\npath = broken\n[a]\nb = c\n", "a.b=c"},
-		{"condition holds", "[includeIf \"gitdir:~/work/\"]\npath = deeper\n", "alias.d=diff"},
+		{"condition holds", "[includeIf \"gitdir:~/code/\"]\npath = deeper\n", "alias.d=diff"},
 		{"condition by name", "[includeIf \"gitdir:work/\"]\npath = deeper\n", "alias.d=diff"},
-		{"condition beside the file", "[includeIf \"gitdir:./work/\"]\npath = deeper\n", "alias.d=diff"},
+		{"condition beside the file", "[includeIf \"gitdir:./code/\"]\npath = deeper\n", "alias.d=diff"},
 		{"condition without case", "[includeIf \"gitdir/i:~/WORK/**\"]\npath = deeper\n", "alias.d=diff"},
 		{"condition with case", "[includeIf \"gitdir:~/WORK/\"]\npath = deeper\n", ""},
 		{"condition of another", "[includeIf \"gitdir:~/wor/\"]\npath = deeper\n", ""},
