@@ -456,11 +456,11 @@ func TestEC210(t *testing.T) {
 		j.write("m.go", "package main\n\nfunc main() { println(\"built\") }\n")
 		j.mustHost("git init -q . && git add -A && git commit -qm x")
 		j.works("go build -o m . && go vet ./... && ./m", "built", "--no-network")
-		if r := j.run("go build -a -o m . && go build -x -o m2 .", "--no-network"); r.exit != 0 || strings.Contains(r.stderr, "/compile ") {
+		if r := j.run("rm -f m m2 && go build -o m . && go build -x -o m2 .", "--no-network"); r.exit != 0 || strings.Contains(r.stderr, "/compile ") {
 			t.Errorf("the second build reuses no cache: exit %d: %s", r.exit, r.all())
 		}
 		if os.Geteuid() != 0 || j.provider != "bwrap" { // there it is in memory
-			if r := j.run("go build -x -o m2 .", "--no-network"); r.exit != 0 || strings.Contains(r.stderr, "/compile ") {
+			if r := j.run("rm -f m2; go build -x -o m2 .", "--no-network"); r.exit != 0 || strings.Contains(r.stderr, "/compile ") {
 				t.Errorf("the second run reuses no cache: exit %d: %s", r.exit, r.all())
 			}
 		}

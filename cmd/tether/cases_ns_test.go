@@ -182,8 +182,9 @@ os.execvp(sys.argv[2], sys.argv[2:])`
 // EC-058: set-up must not follow a link of the workspace onto the host.
 func TestEC058(t *testing.T) {
 	shapes := map[string]string{
-		"links": "ln -s %s .git; mkdir real; echo x >real/.env; ln -s %s sub; ln -s %s .tether; ln -s %s .vscode; ln -s %s .husky; " +
+		"links": "ln -s %s .git; mkdir real; echo x >real/.env; ln -s %s sub; ln -s %s .vscode; ln -s %s .husky; " +
 			"ln -s %s .claude; ln -s %s .mcp.json; ln -s %s/.env .env; ln -s %s .ssh; ln -s %s/x.pem x.pem",
+		"policy": "ln -s %s .tether", // refused, since it would speak for the user
 		"repository": "git init -q; rm -rf .git/hooks; ln -s %s .git/hooks; ln -s %s/info .git/info2; ln -s %s/worktrees .git/worktrees; " +
 			"ln -s %s .git/modules; rm .git/config; ln -s %s/config .git/config",
 	}
@@ -202,7 +203,7 @@ func TestEC058(t *testing.T) {
 							t.Errorf("%q made something outside: %s", script, got)
 						}
 						if script == "true" {
-							if r.exit != 0 {
+							if r.exit != 0 && (name != "policy" || !strings.Contains(r.stderr, "POLICY_INVALID")) {
 								t.Errorf("did not start: %s", r.all())
 							}
 							if after := j.mustHost("find $OUT . | sort").stdout; after != before {

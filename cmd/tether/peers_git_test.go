@@ -19,12 +19,12 @@ func TestLockedNeighbours(t *testing.T) {
 		j.write(".gitignore", "ignored/\n")
 		var deny, allow []string
 		for _, n := range names {
-			j.write(n, "mine\n")
+			j.write(n, "# mine\n")
 			deny = append(deny, "echo x >> "+n, "rm -f "+n, "mv "+n+" q", "truncate -s0 "+n, "chmod 777 "+n)
 			allow = append(allow, "echo x > "+filepath.Dir(n)+"x; cat "+n)
 		}
 		works(t, j.hostSteps(deny[:2]...))
-		j.write(names[0], "mine\n")
+		j.write(names[0], "# mine\n")
 		refused(t, j.steps(deny...))
 		s := j.steps(append(allow, "echo x > sibling", "git status -s >/dev/null", "echo o > .git/objects/x && rm .git/objects/x",
 			"git update-ref refs/heads/z HEAD", "git add sibling")...)
@@ -35,7 +35,7 @@ func TestLockedNeighbours(t *testing.T) {
 			}
 		}
 		for _, n := range names {
-			j.unchanged(n, "mine\n")
+			j.unchanged(n, "# mine\n")
 		}
 	})
 }

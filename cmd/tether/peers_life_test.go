@@ -119,7 +119,7 @@ func TestInnerStageAlone(t *testing.T) {
 		{"bash", "-c", `exec 3</dev/null; exec -a tether-inner "$0"`, binary},
 		{"python3", "-c", `import os, socket, sys
 a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-os.dup2(b.fileno(), 3); a.send(b"T"); a.send(b"ca"); a.shutdown(socket.SHUT_WR)
+c = a.dup(); os.dup2(b.fileno(), 3); c.send(b"T"); c.send(b"ca"); c.shutdown(socket.SHUT_WR)
 os.execv(sys.argv[1], ["tether-inner"])`, binary},
 		{"bash", "-c", `exec 9<"$0"; exec -a /proc/self/fd/9 "$0" tether-inner`, binary},
 		{"bash", "-c", `printf 'tether-order-1\n' | { exec 3<&0; exec -a tether-inner "$0"; }`, binary},
@@ -307,4 +307,34 @@ func TestSoak(t *testing.T) {
 			t.Errorf("left behind: %v", left)
 		}
 	})
+}
+
+// Without a sandbox, too, a run keeps hold of its whole tree: the time limit
+// ends it, its end ends it, and so does ours.
+func TestTreeWithoutSandbox(t *testing.T) {
+	j := newJail(t, "auto")
+	adopt(t)
+	tree := func(tag string) string {
+		return "trap '' TERM; setsid sleep " + tag + " & (setsid sh -c 'trap \"\" TERM; sleep " + tag + "; sleep " + tag + "' &) ; echo ready; "
+	}
+	for _, c := range []struct {
+		name, last string
+		exit       int
+	}{{"limit", "sleep 60; sleep 60", 124}, {"end", "exit 3", 3}} {
+		tag := seconds(300)
+		r := finishCommand(t, j.command("--no-sandbox", "--timeout", "500ms", "--", "sh", "-c", tree(tag)+c.last))
+		if r.exit != c.exit || !strings.Contains(r.stdout, "ready") {
+			t.Errorf("%s: exit %d: %s; want %d", c.name, r.exit, r.all(), c.exit)
+		}
+		nothingLeft(t, 0)
+		if left := living(tag); len(left) > 0 {
+			t.Errorf("%s: left behind: %v", c.name, left)
+		}
+	}
+	tag := seconds(300)
+	cmd := j.command("--no-sandbox", "--", "sh", "-c", tree(tag)+"sleep "+tag)
+	startLines(t, cmd)("ready")
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	nothingLeft(t, 2*time.Second)
 }

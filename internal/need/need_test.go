@@ -9,6 +9,9 @@ func TestRequired(t *testing.T) {
 	}{
 		{"", "bwrap", false},
 		{"all", "bwrap", true},
+		{"all,-casefold", "bwrap", true},
+		{"all,-casefold", "casefold", false},
+		{"-bwrap", "bwrap", false},
 		{"userns, bwrap", "bwrap", true},
 		{"userns,bwrapx", "bwrap", false},
 	} {

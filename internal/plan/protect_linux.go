@@ -92,9 +92,9 @@ func (r *resolver) lock(path string) {
 			return
 		}
 		path = real
-	}
-	if slices.ContainsFunc(r.p.Views, func(v View) bool { return inside(v.Path, path) }) {
-		return // a link to the workspace itself, say, makes that no less writable
+		if slices.ContainsFunc(r.p.Views, func(v View) bool { return inside(v.Path, path) }) {
+			return // a link to the workspace itself, say, makes that no less writable
+		}
 	}
 	if r.writable(path) {
 		r.p.Locks = append(r.p.Locks, Lock{Path: path, Why: "the host runs it, or what it names, unasked"})

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -218,8 +219,11 @@ func obey(pid int) {
 			continue
 		}
 		if err != nil || n == 0 {
-			if os.Getpid() != 1 {
-				killTree() // no namespace ends with us
+			for os.Getpid() != 1 {
+				// No namespace ends with us. The main thread, which buries
+				// the dead, ends us when there is nobody left.
+				signalTree(unix.SIGKILL)
+				time.Sleep(5 * time.Millisecond)
 			}
 			os.Exit(125)
 		}

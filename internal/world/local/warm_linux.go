@@ -36,8 +36,12 @@ func (World) Warm(pol policy.Policy, kind enforce.Kind, environ []string) world.
 		w.stage = launch(pol)
 	}
 	host, err := caller(environ)
+	roots := searchRoots(pol)
+	if err == nil && overlap([]string{host.StateDir}, roots) {
+		return w // the plan will refuse, and nothing is written there before
+	}
 	if err == nil {
-		w.live, err = announce(host.StateDir, searchRoots(pol))
+		w.live, err = announce(host.StateDir, roots)
 	}
 	if err != nil {
 		w.err = fault.Wrap(fault.SandboxUnavailable, "cannot enter the run among those that live", err).
