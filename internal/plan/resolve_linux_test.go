@@ -382,8 +382,12 @@ func TestHoles(t *testing.T) {
 	if covered == 0 {
 		t.Skip("none of the holes is on this machine")
 	}
-	if q := g.plan(func(pol *policy.Policy) { pol.Read = []string{p.Covers[0]} }); slices.Contains(q.Covers, p.Covers[0]) {
-		t.Errorf("%s is covered and was added by name", p.Covers[0])
+	open := slices.IndexFunc(p.Covers, func(c string) bool { _, err := os.ReadDir(c); return err == nil })
+	if open < 0 {
+		t.Skip("none of the holes on this machine can be read by this user")
+	}
+	if q := g.plan(func(pol *policy.Policy) { pol.Read = []string{p.Covers[open]} }); slices.Contains(q.Covers, p.Covers[open]) {
+		t.Errorf("%s is covered and was added by name", p.Covers[open])
 	}
 }
 

@@ -1,6 +1,9 @@
 package policyfile
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/tether-sandbox/tether/fault"
@@ -52,6 +55,10 @@ func Load(stateDir, configDir, workspace string) ([]Layer, error) {
 // loadWorkspace reads the file of the workspace; nil if there is none.
 func loadWorkspace(stateDir, workspace string) (*Layer, error) {
 	path := filepath.Join(workspace, workspaceFolder, fileName)
+	if _, err := os.Stat(filepath.Join(workspace, workspaceFolder)); errors.Is(err, fs.ErrPermission) {
+		return nil, fault.Wrap(fault.SandboxBadWorkspace, "cannot look into "+workspace, fs.ErrPermission).
+			WithHint("tether run -C DIR -- CMD, with DIR a project's own folder")
+	}
 	f, err := readWorkspace(workspace, path)
 	if err != nil || f == nil {
 		return nil, err
