@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -138,7 +139,12 @@ func TestPosture(t *testing.T) {
 				}
 				for key, want := range map[string]string{"CapInh": none, "CapPrm": none, "CapEff": none, "CapBnd": none, "CapAmb": none,
 					"NoNewPrivs": "1", "Seccomp": "2", "PPid": "1", "Groups": groups, "TracerPid": "0", "Threads": "1", "SigIgn": none, "SigBlk": none} {
-					if got := in.status[key]; got != want {
+					got := in.status[key]
+					if n, err := strconv.ParseUint(got, 16, 64); key == "SigIgn" && err == nil {
+						// 32 and 33 are the C library's own; make(1) hands them on ignored.
+						got = fmt.Sprintf("%016x", n&^(3<<31))
+					}
+					if got != want {
 						t.Errorf("status: %s is %q, want %q", key, got, want)
 					}
 				}
