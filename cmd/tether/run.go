@@ -68,11 +68,6 @@ func (f *flags) run(c tether.Command, std stdio) (int, error) {
 	if err := f.tell(c, res, to, std); err != nil {
 		return 0, err
 	}
-	if res.Signal == "INT" {
-		// Whoever started us, such as a shell in a loop, must see that it was
-		// Ctrl-C that ended the command.
-		dieOfInterrupt()
-	}
 	return res.Exit, nil
 }
 

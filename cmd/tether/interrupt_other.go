@@ -1,6 +1,0 @@
-//go:build !unix
-
-package main
-
-// dieOfInterrupt does nothing: the exit status tells.
-func dieOfInterrupt() {}
