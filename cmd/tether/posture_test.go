@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -284,4 +285,30 @@ func (p posture) checkMounts(t testing.TB, j *jail, flags []string) {
 			t.Errorf("mounts: %s (%v) is not writable", at, o)
 		}
 	}
+}
+
+// TestProcessors: a command may use the processors that its caller may, all of
+// them and no other, wherever the inner stage was started.
+func TestProcessors(t *testing.T) {
+	need.Program(t, "taskset")
+	providers(t, func(t *testing.T, j *jail) {
+		j.systemPath()
+		const script = "grep Cpus_allowed: /proc/self/status"
+		want := j.host(script).stdout
+		if got := j.run(script).stdout; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		one := func(cmd *exec.Cmd) string {
+			cmd.Args = append([]string{"taskset", "1", cmd.Path}, cmd.Args[1:]...)
+			cmd.Path, _ = exec.LookPath("taskset")
+			return j.built(finishCommand(t, cmd)).stdout
+		}
+		plain := one(exec.Command("sh", "-c", script))
+		if runtime.NumCPU() > 1 && plain == want {
+			t.Fatalf("control: taskset changes nothing: %q", plain)
+		}
+		if got := one(j.command("--network", "none", "--", "sh", "-c", script)); got != plain {
+			t.Errorf("on one processor: got %q, want %q", got, plain)
+		}
+	})
 }

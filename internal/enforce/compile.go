@@ -21,11 +21,10 @@ func Compile(p *plan.Plan) []Step {
 	c := compiler{root: p.Identity.Root}
 	steps := make([]Step, 0, 64+len(p.Masks)+2*len(p.Locks))
 
+	steps = append(steps, Foundation()...)
 	for _, l := range p.Links {
 		steps = append(steps, Step{Do: Symlink, Dst: l.Path, Src: l.To, Flags: Make})
 	}
-	steps = append(steps, Step{Do: Devices, Dst: "/dev", Flags: Make})
-	steps = append(steps, proc()...)
 
 	// Scratch folders and views share one order, by path: a workspace below
 	// /tmp lies on top of the private /tmp, a private folder inside a view on
@@ -172,6 +171,12 @@ func writable(w bool) Flags {
 		return 0
 	}
 	return ReadOnly
+}
+
+// Foundation returns the steps that every list begins with, whatever the plan:
+// an inner stage may carry them out while the plan is still being made.
+func Foundation() []Step {
+	return append([]Step{{Do: Devices, Dst: "/dev", Flags: Make}}, proc()...)
 }
 
 // proc mounts a fresh /proc and closes the parts of it that reach the machine

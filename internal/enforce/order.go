@@ -33,11 +33,17 @@ type Order struct {
 	// ScopeAbstract and ScopeSignal restrict abstract sockets and signals to
 	// the sandbox by Landlock, where the kernel can.
 	ScopeAbstract, ScopeSignal bool
+	// CPUs are the processors that the command may use, when the inner stage was
+	// started on fewer of them; none leaves it as it is.
+	CPUs []int
 	// Limits; zero sets none.
 	Processes, FileBytes int64
 	// Filter is the seccomp program.
 	Filter []seccomp.Insn
 }
+
+// maxCPUs is more than any kernel has.
+const maxCPUs = 1 << 16
 
 const orderMagic = "tether-order-1\n"
 
@@ -59,6 +65,10 @@ func (o *Order) Encode() []byte {
 	e.str(o.Dir)
 	e.strs(o.Argv)
 	e.strs(o.Env)
+	e.num(uint64(len(o.CPUs)))
+	for _, n := range o.CPUs {
+		e.num(uint64(n))
+	}
 	e.num(uint64(len(o.Filter)))
 	for _, i := range o.Filter {
 		e.num(uint64(i.Code)<<48 | uint64(i.Jt)<<40 | uint64(i.Jf)<<32 | uint64(i.K))
@@ -79,6 +89,11 @@ func DecodeOrder(b []byte) (*Order, error) {
 	o := &Order{Build: d.bool(), Bare: d.bool(), Loopback: d.bool(), Wary: d.bool(), Terminal: d.bool(),
 		ScopeAbstract: d.bool(), ScopeSignal: d.bool(),
 		Processes: int64(d.num()), FileBytes: int64(d.num()), Dir: d.str(), Argv: d.strs(), Env: d.strs()}
+	for range d.count() {
+		n := d.num()
+		d.bad = d.bad || n >= maxCPUs
+		o.CPUs = append(o.CPUs, int(n))
+	}
 	for range d.count() {
 		v := d.num()
 		o.Filter = append(o.Filter, seccomp.Insn{Code: uint16(v >> 48), Jt: uint8(v >> 40), Jf: uint8(v >> 32), K: uint32(v)})

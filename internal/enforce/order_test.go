@@ -98,7 +98,7 @@ func TestOrderHasEveryField(t *testing.T) {
 	var s enforce.Step
 	fill(reflect.ValueOf(&s).Elem())
 	s.Content = []byte("c")
-	o := enforce.Order{Steps: []enforce.Step{s}, Argv: []string{"a"}, Env: []string{"E=1"}, Filter: []seccomp.Insn{{Code: 1, Jt: 2, Jf: 3, K: 4}}}
+	o := enforce.Order{Steps: []enforce.Step{s}, Argv: []string{"a"}, Env: []string{"E=1"}, CPUs: []int{0, 63, 64}, Filter: []seccomp.Insn{{Code: 1, Jt: 2, Jf: 3, K: 4}}}
 	fill(reflect.ValueOf(&o).Elem())
 	for _, v := range []reflect.Value{reflect.ValueOf(o), reflect.ValueOf(s)} {
 		for i := range v.NumField() {

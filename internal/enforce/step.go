@@ -4,7 +4,10 @@
 // takes, where it goes, and the one error that it tolerates.
 package enforce
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+)
 
 // Verb is what a step does.
 type Verb uint8
@@ -116,6 +119,12 @@ type Step struct {
 	// MTime is in nanoseconds since 1970.
 	MTime   int64
 	Content []byte
+}
+
+// Equal says whether two steps are the same in everything.
+func (s *Step) Equal(t *Step) bool {
+	return s.Do == t.Do && s.Flags == t.Flags && s.Dst == t.Dst && s.Src == t.Src && s.Dev == t.Dev && s.Ino == t.Ino &&
+		s.Tree == t.Tree && s.Mode == t.Mode && s.Size == t.Size && s.MTime == t.MTime && bytes.Equal(s.Content, t.Content)
 }
 
 // String prints the step on one line, as explain shows it. Content is not

@@ -154,7 +154,7 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 	if id.Root {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: id.HostUID, Gid: id.HostGID}
 	}
-	p, err := supervise.Launch(cmd, explain)
+	p, err := supervise.Launch(&supervise.Indirect{Cmd: cmd}, explain)
 	if err == nil {
 		err = p.Begin(&job)
 	}

@@ -35,6 +35,12 @@ type builder struct {
 	masks map[string]int  // attached mask sources by name, as O_PATH descriptors
 	stubs int
 	late  []lateWrite
+	done  []enforce.Step // carried out before the order came
+
+	// last is the folder lastAt, opened or -1: what is made next most often
+	// lies beside what was made before.
+	last   int
+	lastAt string
 }
 
 // lateWrite is a sysctl that is opened in its turn and written at the end: the
@@ -49,42 +55,52 @@ type lateWrite struct {
 // kernels. It is gone before the command starts.
 const kitDir = ".tether-kit"
 
-// build carries out steps and makes the result the root of this process.
-func build(steps []enforce.Step, trees []int) error {
+// begin makes the new root and carries out the steps that every plan begins
+// with.
+func begin() (*builder, error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("make mounts private: %w", err)
+		return nil, fmt.Errorf("make mounts private: %w", err)
 	}
 	root, err := newTmpfs("0755", 64<<20)
 	if err != nil {
-		return fmt.Errorf("new root: %w", err)
+		return nil, fmt.Errorf("new root: %w", err)
 	}
 	// The new root is stacked on the old one. Lookups that start at "/" do not
 	// cross it until pivot_root, so that sources still open by their own paths.
 	if err := unix.MoveMount(root, "", unix.AT_FDCWD, "/", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return fmt.Errorf("attach the new root: %w", err)
+		return nil, fmt.Errorf("attach the new root: %w", err)
 	}
-	b := &builder{root: root, trees: trees, own: map[uint64]bool{}, kit: -1, masks: map[string]int{}}
+	b := &builder{root: root, own: map[uint64]bool{}, kit: -1, masks: map[string]int{}, last: -1}
 	if err := b.mine(root); err != nil {
+		return nil, err
+	}
+	b.done = enforce.Foundation()
+	return b, b.carryOut(b.done)
+}
+
+// finish carries out the rest of steps and makes the result the root of this
+// process.
+func (b *builder) finish(steps []enforce.Step, trees []int) error {
+	if len(steps) < len(b.done) {
+		return errors.New("the steps do not begin as every list does")
+	}
+	for i := range b.done {
+		if !steps[i].Equal(&b.done[i]) {
+			return errors.New("the steps do not begin as every list does")
+		}
+	}
+	b.trees = trees
+	if err := b.carryOut(steps[len(b.done):]); err != nil {
 		return err
 	}
-	for i := range steps {
-		s := &steps[i]
-		what, err := b.do(s)
-		if changed(s, what, err) {
-			return &stepError{step: s, what: what, err: fmt.Errorf("%w: %w", errChanged, err)}
-		}
-		if err == nil || s.Flags&(enforce.Gone|enforce.Optional) != 0 && b.gone(s.Dst, what, err) {
-			continue
-		}
-		return &stepError{step: s, what: what, err: err}
-	}
+	b.forget("")
 	if err := b.dropKit(); err != nil {
 		return fmt.Errorf("drop the mask sources: %w", err)
 	}
-	if err := setattr(root, unix.MOUNT_ATTR_RDONLY, false); err != nil {
+	if err := setattr(b.root, unix.MOUNT_ATTR_RDONLY, false); err != nil {
 		return fmt.Errorf("seal the root: %w", err)
 	}
-	if err := unix.Fchdir(root); err != nil {
+	if err := unix.Fchdir(b.root); err != nil {
 		return fmt.Errorf("enter the new root: %w", err)
 	}
 	if err := unix.PivotRoot(".", "."); err != nil {
@@ -101,6 +117,21 @@ func build(steps []enforce.Step, trees []int) error {
 			return &stepError{step: l.step, what: "write", err: err}
 		}
 		unix.Close(l.fd)
+	}
+	return nil
+}
+
+func (b *builder) carryOut(steps []enforce.Step) error {
+	for i := range steps {
+		s := &steps[i]
+		what, err := b.do(s)
+		if changed(s, what, err) {
+			return &stepError{step: s, what: what, err: fmt.Errorf("%w: %w", errChanged, err)}
+		}
+		if err == nil || s.Flags&(enforce.Gone|enforce.Optional) != 0 && b.gone(s.Dst, what, err) {
+			continue
+		}
+		return &stepError{step: s, what: what, err: err}
 	}
 	return nil
 }
@@ -181,10 +212,11 @@ func (b *builder) do(s *enforce.Step) (string, error) {
 // target opens Dst in the new root without following any link, and makes it
 // first where the step says so.
 func (b *builder) target(s *enforce.Step) (int, error) {
-	fd, err := b.lookup(s.Dst)
-	if errors.Is(err, unix.ENOENT) && s.Flags&enforce.Make != 0 {
-		return b.make(s.Dst, s.Flags&enforce.IsFile != 0)
+	open := b.lookup
+	if s.Flags&enforce.Make != 0 {
+		open = func(path string) (int, error) { return b.make(path, s.Flags&enforce.IsFile != 0) }
 	}
+	fd, err := open(s.Dst)
 	if err != nil {
 		return -1, err
 	}
@@ -207,30 +239,67 @@ func (b *builder) lookup(path string) (int, error) {
 	return retry(func() (int, error) { return unix.Openat2(b.root, rel, &how) })
 }
 
-// make creates path and its parents, but only in file systems that we made:
-// nothing is ever created in a folder of the host.
+// make opens path, which it creates with its parents where they are missing, but
+// only in file systems that we made: nothing is ever created in a folder of the
+// host.
 func (b *builder) make(path string, file bool) (int, error) {
-	dir, err := unix.Openat(b.root, ".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	dir, name, err := b.parent(path)
 	if err != nil {
 		return -1, err
 	}
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	for i, part := range parts {
-		how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
-			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
-		next, err := unix.Openat2(dir, part, &how)
-		if errors.Is(err, unix.ENOENT) {
-			if err = b.create(dir, part, file && i == len(parts)-1); err == nil {
-				next, err = unix.Openat2(dir, part, &how)
-			}
-		}
-		unix.Close(dir)
-		if err != nil {
-			return -1, err
-		}
-		dir = next
+	fd, err := child(dir, name)
+	if !errors.Is(err, unix.ENOENT) {
+		return fd, err
 	}
-	return dir, nil
+	if err := b.create(dir, name, file); err != nil {
+		return -1, err
+	}
+	return child(dir, name)
+}
+
+func child(dir int, name string) (int, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	return retry(func() (int, error) { return unix.Openat2(dir, name, &how) })
+}
+
+// parent opens the folder that path lies in, and makes it where it is missing.
+// The descriptor stays the builder's.
+func (b *builder) parent(path string) (dir int, name string, err error) {
+	path = strings.TrimRight(path, "/")
+	i := strings.LastIndexByte(path, '/')
+	at, name := path[:max(i, 0)], path[i+1:]
+	if at == "" {
+		return b.root, name, nil
+	}
+	if b.last >= 0 && b.lastAt == at {
+		return b.last, name, nil
+	}
+	dir, err = b.lookup(at)
+	if errors.Is(err, unix.ENOENT) {
+		dir, err = b.make(at, false)
+	}
+	if err != nil {
+		return -1, "", err
+	}
+	b.forget("")
+	b.last, b.lastAt = dir, at
+	return dir, name, nil
+}
+
+// forget lets the remembered folder go, if it is path or lies below: something
+// was mounted there.
+func (b *builder) forget(path string) {
+	if b.last >= 0 && (b.lastAt == path || strings.HasPrefix(b.lastAt, path+"/")) {
+		unix.Close(b.last)
+		b.last = -1
+	}
+}
+
+// attach attaches a tree at a place that was opened by the name path.
+func (b *builder) attach(tree, at int, path string) error {
+	b.forget(path)
+	return attach(tree, at)
 }
 
 func (b *builder) create(dir int, name string, file bool) error {
@@ -302,7 +371,7 @@ func (b *builder) self(s *enforce.Step) (string, error) {
 	if err := setattr(tree, attrs(s.Flags), true); err != nil {
 		return "restrict", err
 	}
-	return "attach", attach(tree, at)
+	return "attach", b.attach(tree, at, s.Dst)
 }
 
 // place restricts a detached tree as the step says and attaches it at Dst.
@@ -315,7 +384,7 @@ func (b *builder) place(s *enforce.Step, tree int) (string, error) {
 		return "open the place", err
 	}
 	defer unix.Close(at)
-	return "attach", attach(tree, at)
+	return "attach", b.attach(tree, at, s.Dst)
 }
 
 func (b *builder) tmpfs(s *enforce.Step) (string, error) {
@@ -331,17 +400,11 @@ func (b *builder) tmpfs(s *enforce.Step) (string, error) {
 }
 
 func (b *builder) symlink(s *enforce.Step) (string, error) {
-	dir, name := s.Dst[:strings.LastIndexByte(s.Dst, '/')], s.Dst[strings.LastIndexByte(s.Dst, '/')+1:]
-	parent := b.root
-	if dir != "" {
-		fd, err := b.make(dir, false)
-		if err != nil {
-			return "make the parent", err
-		}
-		defer unix.Close(fd)
-		parent = fd
+	dir, name, err := b.parent(s.Dst)
+	if err != nil {
+		return "make the parent", err
 	}
-	return "link", unix.Symlinkat(s.Src, parent, name)
+	return "link", unix.Symlinkat(s.Src, dir, name)
 }
 
 // file shows a read-only file with the step's content. The file lives in the
@@ -381,7 +444,7 @@ func (b *builder) filesystem(s *enforce.Step, kind string, attr uint64, options 
 		return "open the place", err
 	}
 	defer unix.Close(at)
-	return "attach", attach(tree, at)
+	return "attach", b.attach(tree, at, s.Dst)
 }
 
 func (b *builder) seal(s *enforce.Step) (string, error) {

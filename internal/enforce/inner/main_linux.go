@@ -48,9 +48,19 @@ func Main() {
 }
 
 func run() (syscall.WaitStatus, error) {
+	var b *builder
+	if len(os.Args) == 2 && os.Args[1] == Builder {
+		var err error
+		if b, err = begin(); err != nil {
+			return 0, err
+		}
+	}
 	order, trees, err := readOrder()
 	if err != nil {
 		return 0, &stage{"order", err}
+	}
+	if order.Build != (b != nil) {
+		return 0, &stage{"order", errors.New("an order for another kind of inner stage")}
 	}
 	// 1 and not 0: a core handler behind a pipe runs whatever the limit is,
 	// except that 1 makes the kernel give up (fs/coredump.c).
@@ -63,8 +73,8 @@ func run() (syscall.WaitStatus, error) {
 			return 0, &stage{"subreaper", err}
 		}
 	}
-	if order.Build {
-		if err := build(order.Steps, trees); err != nil {
+	if b != nil {
+		if err := b.finish(order.Steps, trees); err != nil {
 			return 0, err
 		}
 	}
@@ -103,6 +113,7 @@ func start(order *enforce.Order) (int, error) {
 	done := make(chan result, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		spread(order.CPUs)
 		if err := confine(order); err != nil {
 			done <- result{0, err}
 			return
@@ -115,6 +126,20 @@ func start(order *enforce.Order) (int, error) {
 	}()
 	r := <-done
 	return r.pid, r.err
+}
+
+// spread lets the calling thread, and the command that it will start, use the
+// processors that the caller could. If they were taken away meanwhile, the
+// kernel has widened or will refuse the mask; the command then keeps ours.
+func spread(cpus []int) {
+	if len(cpus) == 0 {
+		return
+	}
+	var set unix.CPUSet
+	for _, n := range cpus {
+		set.Set(n)
+	}
+	_ = unix.SchedSetaffinity(0, &set)
 }
 
 // confine restricts the calling thread and refuses to go on unless it is then

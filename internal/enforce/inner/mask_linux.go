@@ -88,7 +88,7 @@ func (b *builder) mask(s *enforce.Step) (string, error) {
 		return "clone the mask", err
 	}
 	defer unix.Close(tree)
-	return "attach", attach(tree, at)
+	return "attach", b.attach(tree, at, s.Dst)
 }
 
 func errIfDir(dir bool) error {

@@ -31,14 +31,23 @@ import (
 // Name is the argv[0] by which a program knows that it is the inner stage.
 const Name = "tether-inner"
 
+// Builder is the first argument by which an inner stage is told that it builds
+// the world itself: it begins with the part that is the same for every plan,
+// before its order comes.
+const Builder = "builder"
+
 // Wanted says whether args, a program's whole os.Args, ask it to be the inner
 // stage: by its own name, or, where a launcher does not let one choose that, by
 // the first argument of a program that was started by descriptor.
 func Wanted(args []string) bool {
-	if len(args) == 1 {
+	switch len(args) {
+	case 1:
 		return args[0] == Name
+	case 2:
+		return args[0] == Name && args[1] == Builder ||
+			args[1] == Name && strings.HasPrefix(args[0], "/proc/self/fd/")
 	}
-	return len(args) == 2 && args[1] == Name && strings.HasPrefix(args[0], "/proc/self/fd/")
+	return false
 }
 
 // FDControl is the descriptor of the control socket, a SOCK_SEQPACKET. The first

@@ -14,7 +14,10 @@ func TestWanted(t *testing.T) {
 		want bool
 	}{
 		{[]string{Name}, true},
+		{[]string{Name, Builder}, true},
 		{[]string{"/proc/self/fd/5", Name}, true},
+		{[]string{"/proc/self/fd/5", Builder}, false},
+		{[]string{"tether", Builder}, false},
 		{nil, false},
 		{[]string{""}, false},
 		{[]string{"tether"}, false},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -31,14 +30,14 @@ type Stage struct {
 // The inner stage is this very program, executed again; the caller must have
 // lent it (see package inner).
 func Launch(id plan.Identity, network bool) (*Stage, error) {
-	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{inner.Name}, Env: []string{"GOGC=off"}, Dir: "/",
-		SysProcAttr: attributes(id, network)}
+	program := &supervise.Direct{Path: "/proc/self/exe", Args: []string{inner.Name, inner.Builder}, Env: []string{"GOGC=off"},
+		Sys: attributes(id, network)}
 	if id.Root {
-		if err := makeExecutable(cmd); err != nil {
+		if err := makeExecutable(program); err != nil {
 			return nil, err
 		}
 	}
-	p, err := supervise.Launch(cmd, explain)
+	p, err := supervise.Launch(program, explain)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +68,7 @@ func (s *Stage) Begin(job enforce.Job) (enforce.Process, error) {
 
 // makeExecutable lets the inner stage be executed by an id that may not execute
 // our own file, as a program in root's home often is.
-func makeExecutable(cmd *exec.Cmd) error {
+func makeExecutable(program *supervise.Direct) error {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return fault.Wrap(fault.IsolationUnavailable, "cannot open our own program", err)
@@ -87,8 +86,8 @@ func makeExecutable(cmd *exec.Cmd) error {
 	if err != nil {
 		return fault.Wrap(fault.IsolationUnavailable, "cannot copy our own program to memory", err)
 	}
-	cmd.ExtraFiles = append(cmd.ExtraFiles, copied)
-	cmd.Path = "/proc/self/fd/4" // right after the control socket
+	program.Files = append(program.Files, copied)
+	program.Path = "/proc/self/fd/4" // right after the control socket
 	return nil
 }
 

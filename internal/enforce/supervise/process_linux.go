@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"runtime"
 	"sync"
 	"syscall"
@@ -19,12 +18,15 @@ import (
 
 // Process is a program that is, or becomes, an inner stage.
 type Process struct {
-	cmd     *exec.Cmd
+	program Program
+	pid     int
 	control *os.File
 	// started is closed when the program runs or serr says why it does not;
 	// done when it is gone.
 	started, done chan struct{}
 	serr, werr    error
+	// cpus are the processors that the command may use; see elsewhere.
+	cpus []int
 	// explain turns a failure that the inner stage reports into an error.
 	explain func(inner.Message) error
 	// terminal is the job's; terr is what it failed with.
@@ -39,10 +41,10 @@ type Process struct {
 	gone bool
 }
 
-// Launch starts cmd, which must become the inner stage, with the control socket
-// as its first extra descriptor, and does not wait for it. explain turns a
-// failure that the inner stage reports into an error for people.
-func Launch(cmd *exec.Cmd, explain func(inner.Message) error) (*Process, error) {
+// Launch starts a program, which must become the inner stage, and does not wait
+// for it. explain turns a failure that the inner stage reports into an error for
+// people.
+func Launch(program Program, explain func(inner.Message) error) (*Process, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fault.Wrap(fault.IsolationUnavailable, "no control socket", err)
@@ -52,11 +54,9 @@ func Launch(cmd *exec.Cmd, explain func(inner.Message) error) (*Process, error) 
 		unix.Close(pair[1])
 		return nil, fault.Wrap(fault.IsolationUnavailable, "no control socket", err)
 	}
-	p := &Process{cmd: cmd, control: os.NewFile(uintptr(pair[0]), "control"), explain: explain,
+	p := &Process{program: program, control: os.NewFile(uintptr(pair[0]), "control"), explain: explain,
 		started: make(chan struct{}), done: make(chan struct{}), ready: make(chan struct{}), over: make(chan struct{})}
-	theirs := os.NewFile(uintptr(pair[1]), "control")
-	cmd.ExtraFiles = append([]*os.File{theirs}, cmd.ExtraFiles...)
-	go p.supervise(theirs)
+	go p.supervise(os.NewFile(uintptr(pair[1]), "control"))
 	return p, nil
 }
 
@@ -67,15 +67,16 @@ func (p *Process) Begin(job *enforce.Job) error {
 	if job.Order.Terminal && job.Terminal == nil {
 		return fault.New(fault.Internal, "nobody takes the terminal")
 	}
+	<-p.started
+	if p.serr != nil {
+		return p.serr
+	}
+	job.Order.CPUs = p.cpus
 	file, err := Memory("tether-order", job.Order.Encode())
 	if err != nil {
 		return fault.Wrap(fault.IsolationUnavailable, "no memory file for the order", err)
 	}
 	defer file.Close()
-	<-p.started
-	if p.serr != nil {
-		return p.serr
-	}
 	go p.listen()
 	fds := []int{int(file.Fd())}
 	if !job.Order.Terminal {
@@ -101,7 +102,7 @@ func (p *Process) Discard() {
 }
 
 // PID is the process id, on the host, of the program that was started.
-func (p *Process) PID() int { return p.cmd.Process.Pid }
+func (p *Process) PID() int { return p.pid }
 
 // Memory returns a file in memory with content, at its start.
 func Memory(name string, content []byte) (*os.File, error) {
@@ -122,7 +123,10 @@ func Memory(name string, content []byte) (*os.File, error) {
 func (p *Process) supervise(theirs *os.File) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	p.serr = p.cmd.Start()
+	cpus, back := elsewhere()
+	p.pid, p.serr = p.program.Start(theirs)
+	back()
+	p.cpus = cpus
 	theirs.Close()
 	if p.serr != nil {
 		p.gone = true
@@ -132,9 +136,10 @@ func (p *Process) supervise(theirs *os.File) {
 		return
 	}
 	close(p.started)
-	p.werr = p.cmd.Wait()
+	p.program.Await()
 	p.mu.Lock()
 	p.gone = true
+	p.werr = p.program.Bury()
 	p.mu.Unlock()
 	close(p.done)
 }
@@ -175,8 +180,8 @@ func (p *Process) Signal(sig int, all bool) {
 func (p *Process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cmd.Process != nil && !p.gone {
-		_ = p.cmd.Process.Kill()
+	if p.pid != 0 && !p.gone {
+		_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	}
 }
 

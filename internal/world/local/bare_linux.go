@@ -1,7 +1,6 @@
 package local
 
 import (
-	"os/exec"
 	"syscall"
 
 	"github.com/tether-sandbox/tether/fault"
@@ -14,9 +13,9 @@ import (
 // it keeps hold of the process tree, and ends it when the command has ended or
 // we are gone.
 func startBare(job enforce.Job) (enforce.Process, error) {
-	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{inner.Name}, Env: []string{}, Dir: "/",
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
-	p, err := supervise.Launch(cmd, func(m inner.Message) error { return fault.New(fault.Internal, m.What) })
+	program := &supervise.Direct{Path: "/proc/self/exe", Args: []string{inner.Name}, Env: []string{},
+		Sys: &syscall.SysProcAttr{Setsid: true}}
+	p, err := supervise.Launch(program, func(m inner.Message) error { return fault.New(fault.Internal, m.What) })
 	if err != nil {
 		return nil, err
 	}
