@@ -114,6 +114,7 @@ func TestPlainImports(t *testing.T) {
 		"net/http":         "it costs every start a millisecond of initialisation",
 		"encoding/gob":     "reflection over types at start",
 		"html/template":    "nothing prints HTML",
+		"os/user":          "it links the C library where there is a compiler; see toolchain.Account",
 		"testing":          "only tests test",
 		"golang.org/x/net": "it belongs to tests",
 	}

@@ -27,8 +27,16 @@ func (s *stage) Unwrap() error { return s.err }
 
 // Main runs the inner stage and never returns.
 func Main() {
-	// First of all, out of reach: until this is done nothing of the command
-	// exists, and afterwards /proc/1 is closed to it.
+	builder := len(os.Args) == 2 && os.Args[1] == Builder
+	if builder {
+		// Our ids are nobody's until they are mapped, from outside, by whoever
+		// must be able to open our files in /proc for it.
+		if err := identify(); err != nil {
+			os.Exit(125)
+		}
+	}
+	// Then, out of reach: until this is done nothing of the command exists, and
+	// afterwards /proc/1 is closed to it.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		os.Exit(125)
 	}
@@ -37,7 +45,7 @@ func Main() {
 	// ignored, since the command would inherit an ignored one.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTTIN,
 		unix.SIGTTOU, unix.SIGHUP, unix.SIGPIPE)
-	status, err := run()
+	status, err := run(builder)
 	if err != nil {
 		send(failure(err))
 		os.Exit(125)
@@ -47,9 +55,35 @@ func Main() {
 	os.Exit(0)
 }
 
-func run() (syscall.WaitStatus, error) {
+// identify waits until our ids are mapped and takes on those that we are told.
+func identify() error {
+	f := os.NewFile(FDIdentity, "identity")
+	raw, err := io.ReadAll(f)
+	f.Close()
+	if err != nil {
+		return err
+	}
+	id, err := DecodeIdentity(raw)
+	if err != nil || !id.Change {
+		return err
+	}
+	if err := syscall.Setgroups(nil); err != nil {
+		return err
+	}
+	if err := syscall.Setresgid(int(id.GID), int(id.GID), int(id.GID)); err != nil {
+		return err
+	}
+	if err := syscall.Setresuid(int(id.UID), int(id.UID), int(id.UID)); err != nil {
+		return err
+	}
+	// A change of ids clears it (prctl(2)). A supervisor that died before shows
+	// by its end of the control socket.
+	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
+}
+
+func run(builds bool) (syscall.WaitStatus, error) {
 	var b *builder
-	if len(os.Args) == 2 && os.Args[1] == Builder {
+	if builds {
 		var err error
 		if b, err = begin(); err != nil {
 			return 0, err

@@ -5,8 +5,10 @@
 // The life of the inner stage (it is process 1 of its process namespace):
 //
 //	supervisor                       inner stage (pid 1)          command
-//	    | clone, exec, order by fd 4 ---->|
-//	    |                                 | undumpable, limits
+//	    | clone, exec, maps of ids ------>|
+//	    |                                 | ids, undumpable
+//	    | order --------------------------| /dev and /proc
+//	    |                                 | limits
 //	    |                                 | mounts, masks, pivot
 //	    |                                 | one thread: no caps, Landlock,
 //	    |                                 |   no_new_privs, seccomp, posture
@@ -55,9 +57,45 @@ func Wanted(args []string) bool {
 // 2; those that follow carry the detached mounts that the order asks for.
 const FDControl = 3
 
+// FDIdentity is the descriptor of the pipe on which a builder is told its
+// Identity, once its ids are mapped.
+const FDIdentity = 4
+
+// Identity says which ids a builder takes on.
+type Identity struct {
+	// Change is false for the ids that it has.
+	Change   bool
+	UID, GID uint32
+}
+
+// identitySize is the length of an encoded Identity, in bytes.
+const identitySize = 9
+
+// Encode returns the identity in the form that DecodeIdentity reads.
+func (i Identity) Encode() []byte {
+	b := make([]byte, 1, identitySize)
+	if i.Change {
+		b[0] = 1
+	}
+	b = binary.LittleEndian.AppendUint32(b, i.UID)
+	return binary.LittleEndian.AppendUint32(b, i.GID)
+}
+
+// DecodeIdentity reads what Encode wrote.
+func DecodeIdentity(b []byte) (Identity, error) {
+	if len(b) != identitySize || b[0] > 1 {
+		return Identity{}, errors.New("malformed identity")
+	}
+	return Identity{b[0] == 1, binary.LittleEndian.Uint32(b[1:]), binary.LittleEndian.Uint32(b[5:])}, nil
+}
+
 // TreesPerPacket is how many descriptors one packet on the control socket
 // carries at most (the kernel's SCM_MAX_FD is 253).
 const TreesPerPacket = 128
+
+// MaxMessage is the length of the longest message, in bytes. What is said in more
+// words is cut.
+const MaxMessage = 8 << 10
 
 // Kind is what a message from the inner stage says.
 type Kind byte
@@ -90,6 +128,9 @@ type Message struct {
 
 // Encode returns the message as one packet.
 func (m Message) Encode() []byte {
+	if most := MaxMessage - 10 - len(m.Step); len(m.What) > most {
+		m.What = m.What[:max(most, 0)]
+	}
 	b := []byte{byte(m.Kind)}
 	b = binary.LittleEndian.AppendUint32(b, uint32(m.Errno))
 	b = binary.LittleEndian.AppendUint32(b, m.Status)

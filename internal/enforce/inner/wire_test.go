@@ -75,3 +75,27 @@ func FuzzDecodeMessage(f *testing.F) {
 		}
 	})
 }
+
+func TestIdentityRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		id := Identity{rapid.Bool().Draw(t, "change"), rapid.Uint32().Draw(t, "uid"), rapid.Uint32().Draw(t, "gid")}
+		raw := id.Encode()
+		if got, err := DecodeIdentity(raw); err != nil || got != id {
+			t.Fatalf("got %+v (%v), want %+v", got, err, id)
+		}
+	})
+	good := Identity{Change: true, UID: 1, GID: 2}.Encode()
+	for _, raw := range [][]byte{nil, good[:8], append(bytes.Clone(good), 0), append([]byte{2}, good[1:]...)} {
+		if got, err := DecodeIdentity(raw); err == nil {
+			t.Errorf("%v was read as %+v", raw, got)
+		}
+	}
+}
+
+func TestMessageIsCut(t *testing.T) {
+	m := Message{Kind: Failed, Step: "bind", What: strings.Repeat("x", 2*MaxMessage)}
+	raw := m.Encode()
+	if got, err := DecodeMessage(raw); err != nil || len(raw) != MaxMessage || got.Step != "bind" {
+		t.Errorf("got %d bytes, %v, want %d", len(raw), err, MaxMessage)
+	}
+}

@@ -30,10 +30,20 @@ type Stage struct {
 // The inner stage is this very program, executed again; the caller must have
 // lent it (see package inner).
 func Launch(id plan.Identity, network bool) (*Stage, error) {
+	maps, told, err := os.Pipe()
+	if err != nil {
+		return nil, fault.Wrap(fault.IsolationUnavailable, "no pipe for the inner stage", err)
+	}
 	program := &supervise.Direct{Path: "/proc/self/exe", Args: []string{inner.Name, inner.Builder}, Env: []string{"GOGC=off"},
-		Sys: attributes(id, network)}
+		Files: []*os.File{maps}, Sys: attributes(network),
+		Begun: func(pid int) error {
+			defer told.Close()
+			return identify(pid, id, told)
+		}}
 	if id.Root {
 		if err := makeExecutable(program); err != nil {
+			maps.Close()
+			told.Close()
 			return nil, err
 		}
 	}
@@ -66,8 +76,8 @@ func (s *Stage) Begin(job enforce.Job) (enforce.Process, error) {
 	return s.process, nil
 }
 
-// makeExecutable lets the inner stage be executed by an id that may not execute
-// our own file, as a program in root's home often is.
+// makeExecutable lets the inner stage be executed by root without root's rights,
+// who may not execute our own file when it is somebody else's.
 func makeExecutable(program *supervise.Direct) error {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -75,8 +85,12 @@ func makeExecutable(program *supervise.Direct) error {
 	}
 	defer self.Close()
 	info, err := self.Stat()
-	if err != nil || info.Mode().Perm()&0o001 != 0 {
-		return err
+	if err != nil {
+		return fault.Wrap(fault.IsolationUnavailable, "cannot look at our own program", err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if mode := info.Mode().Perm(); mode&0o001 != 0 || ok && st.Uid == 0 && mode&0o100 != 0 {
+		return nil
 	}
 	content, err := io.ReadAll(self)
 	if err != nil {
@@ -87,37 +101,52 @@ func makeExecutable(program *supervise.Direct) error {
 		return fault.Wrap(fault.IsolationUnavailable, "cannot copy our own program to memory", err)
 	}
 	program.Files = append(program.Files, copied)
-	program.Path = "/proc/self/fd/4" // right after the control socket
+	program.Path = "/proc/self/fd/5" // after the control socket and the pipe
 	return nil
 }
 
 // lastCap is CAP_CHECKPOINT_RESTORE, the last capability of Linux 6.x.
 const lastCap = 40
 
-func attributes(id plan.Identity, network bool) *syscall.SysProcAttr {
+func attributes(network bool) *syscall.SysProcAttr {
 	flags := syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC |
 		syscall.CLONE_NEWUTS
 	if !network {
 		flags |= syscall.CLONE_NEWNET
 	}
-	attr := &syscall.SysProcAttr{
-		Cloneflags:  uintptr(flags),
-		Pdeathsig:   syscall.SIGKILL,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: int(id.UID), HostID: int(id.HostUID), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: int(id.GID), HostID: int(id.HostGID), Size: 1}},
-	}
-	if id.Root {
-		attr.GidMappingsEnableSetgroups = true
-		attr.Credential = &syscall.Credential{Uid: id.UID, Gid: id.GID}
-	}
-	if id.UID != 0 {
-		// Anyone but uid 0 loses the capabilities of the new user namespace
-		// in exec unless they are ambient (capabilities(7)).
-		for c := uintptr(0); c <= lastCap; c++ {
-			attr.AmbientCaps = append(attr.AmbientCaps, c)
-		}
+	// Without these two package syscall copies our whole address space when there
+	// is a user namespace, since it then writes the maps while the child waits.
+	// We write them when the child has become another program.
+	flags |= syscall.CLONE_VM | syscall.CLONE_VFORK
+	attr := &syscall.SysProcAttr{Cloneflags: uintptr(flags), Pdeathsig: syscall.SIGKILL}
+	// Whoever is not uid 0 of the new user namespace, and before there are maps
+	// nobody is, loses its capabilities in exec unless they are ambient
+	// (capabilities(7)).
+	for c := uintptr(0); c <= lastCap; c++ {
+		attr.AmbientCaps = append(attr.AmbientCaps, c)
 	}
 	return attr
+}
+
+// identify maps the ids of a new user namespace and tells its first process,
+// which waits for it, what to become.
+func identify(pid int, id plan.Identity, told *os.File) error {
+	dir := fmt.Sprintf("/proc/%d/", pid)
+	if !id.Root {
+		// Without rights over the outer ids a group map is allowed only where
+		// groups can no longer be dropped (user_namespaces(7)).
+		if err := os.WriteFile(dir+"setgroups", []byte("deny"), 0); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(dir+"uid_map", fmt.Appendf(nil, "%d %d 1\n", id.UID, id.HostUID), 0); err != nil {
+		return err
+	}
+	if err := os.WriteFile(dir+"gid_map", fmt.Appendf(nil, "%d %d 1\n", id.GID, id.HostGID), 0); err != nil {
+		return err
+	}
+	_, err := told.Write(inner.Identity{Change: id.Root, UID: id.UID, GID: id.GID}.Encode())
+	return err
 }
 
 // sendTrees passes the detached mounts that steps ask for, mapped by the user

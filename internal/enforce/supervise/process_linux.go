@@ -295,7 +295,7 @@ func (p *Process) handOver(master *os.File) error {
 func (p *Process) listen() {
 	defer close(p.over)
 	defer p.control.Close()
-	b := make([]byte, 1<<16)
+	b := make([]byte, inner.MaxMessage)
 	for {
 		n, master, err := p.receive(b)
 		if n == 0 || err != nil {

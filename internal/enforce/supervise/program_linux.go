@@ -30,6 +30,9 @@ type Direct struct {
 	// Files are its descriptors from 4 on. 0 to 2 are /dev/null.
 	Files []*os.File
 	Sys   *syscall.SysProcAttr
+	// Begun, when not nil, is called as soon as the program is executed. When it
+	// fails the program is killed, and was not started.
+	Begun func(pid int) error
 
 	pid int
 }
@@ -50,7 +53,15 @@ func (d *Direct) Start(control *os.File) (int, error) {
 	for _, f := range d.Files {
 		f.Close()
 	}
-	return d.pid, err
+	if err != nil || d.Begun == nil {
+		return d.pid, err
+	}
+	if err := d.Begun(d.pid); err != nil {
+		_ = syscall.Kill(d.pid, syscall.SIGKILL)
+		_ = d.Bury()
+		return 0, err
+	}
+	return d.pid, nil
 }
 
 // Await is part of Program.

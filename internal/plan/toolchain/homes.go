@@ -1,18 +1,11 @@
 package toolchain
 
 import (
-	"bufio"
-	"errors"
-	"io"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 )
-
-// maxLine is the longest line of an account database that is read. A longer
-// one is no account; those after it count.
-const maxLine = 64 << 10
 
 // Homes returns the homes that stay closed, from an account database in the
 // form of /etc/passwd: those of the caller, of sudoUser when it is not empty,
@@ -21,31 +14,32 @@ const maxLine = 64 << 10
 //
 // Left out are homes that are none (relative, /, /nonexistent, /var/empty,
 // /dev/null) and folders of the system, which accounts of services name as
-// their home and which no program runs without. An error means that the
-// database could not be read to its end: the list is then too short to rely on.
-func Homes(passwd io.Reader, callerUID int, sudoUser string) ([]string, error) {
+// their home and which no program runs without.
+func Homes(passwd string, callerUID int, sudoUser string) []string {
 	var homes []string
-	r := bufio.NewReaderSize(passwd, maxLine)
-	for {
-		line, err := r.ReadSlice('\n')
-		whole := err == nil || errors.Is(err, io.EOF)
-		for errors.Is(err, bufio.ErrBufferFull) {
-			_, err = r.ReadSlice('\n')
-		}
-		if whole {
-			if home := homeOf(strings.TrimRight(string(line), "\r\n"), callerUID, sudoUser); home != "" {
-				homes = append(homes, home)
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
+	for line := range strings.Lines(passwd) {
+		if home := homeOf(strings.TrimRight(line, "\r\n"), callerUID, sudoUser); home != "" {
+			homes = append(homes, home)
 		}
 	}
 	slices.Sort(homes)
-	return slices.Compact(homes), nil
+	return slices.Compact(homes)
+}
+
+// Account returns the name and the home of an account, as the database has
+// them; both are empty when it has none of that uid. Package os/user does the
+// same, and asks the C library where a program is linked with one.
+func Account(passwd string, uid uint32) (name, home string) {
+	for line := range strings.Lines(passwd) {
+		f := strings.SplitN(strings.TrimRight(line, "\r\n"), ":", 7)
+		if len(f) < 6 || f[0] == "" || strings.ContainsAny(f[0][:1], "#+-") {
+			continue
+		}
+		if n, err := strconv.ParseUint(f[2], 10, 32); err == nil && uint32(n) == uid {
+			return f[0], f[5]
+		}
+	}
+	return "", ""
 }
 
 // homeOf returns the home of one line when it stays closed.

@@ -1,13 +1,10 @@
 package toolchain
 
 import (
-	"errors"
-	"io"
 	"path"
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 )
 
 const passwd = `root:x:0:0:root:/root:/bin/bash
@@ -46,26 +43,37 @@ func TestHomes(t *testing.T) {
 		{5000, "ghost", all},
 		{-1, "", all},
 	} {
-		got, err := Homes(strings.NewReader(passwd), c.uid, c.sudo)
-		want := slices.Sorted(slices.Values(c.want))
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("%d, %q: got %q, %v, want %q", c.uid, c.sudo, got, err, want)
+		got := Homes(passwd, c.uid, c.sudo)
+		if want := slices.Sorted(slices.Values(c.want)); !slices.Equal(got, want) {
+			t.Errorf("%d, %q: got %q, want %q", c.uid, c.sudo, got, want)
 		}
 	}
 }
 
-func TestHomesReadsOnAndReportsErrors(t *testing.T) {
-	// A line without end must not hide those after it.
-	long := "x:x:1000:1000:" + strings.Repeat("g", 3*maxLine) + ":/home/x:/bin/sh\nlast:x:1001:1001::/home/last:/bin/sh"
-	if got, err := Homes(strings.NewReader(long), 0, ""); err != nil || !slices.Equal(got, []string{"/home/last"}) {
-		t.Errorf("got %q, %v", got, err)
+func TestHomesWithoutALastNewline(t *testing.T) {
+	text := "x:x:999:1000:" + strings.Repeat("g", 200<<10) + ":/home/x:/bin/sh\nlast:x:1001:1001::/home/last:/bin/sh"
+	if got := Homes(text, 0, ""); !slices.Equal(got, []string{"/home/last"}) {
+		t.Errorf("got %q", got)
 	}
-	broken := errors.New("broken")
-	if got, err := Homes(io.MultiReader(strings.NewReader(passwd), iotest.ErrReader(broken)), 0, ""); !errors.Is(err, broken) || got != nil {
-		t.Errorf("got %q, %v, want the error and no list", got, err)
+}
+
+func TestAccount(t *testing.T) {
+	for _, c := range []struct {
+		uid        uint32
+		name, home string
+	}{
+		{0, "root", "/root"},
+		{2004, "short", "/home/short"},
+		{2005, "", ""}, // a comment
+		{2006, "", ""}, // another database's
+		{4_000_000_000, "", ""},
+	} {
+		if name, home := Account(passwd, c.uid); name != c.name || home != c.home {
+			t.Errorf("%d: got %q, %q, want %q, %q", c.uid, name, home, c.name, c.home)
+		}
 	}
-	if got, err := Homes(iotest.OneByteReader(strings.NewReader(passwd)), 1000, ""); err != nil || len(got) != 5 {
-		t.Errorf("byte by byte: got %q, %v", got, err)
+	if name, home := Account("a:x:7:7::/h:/s\r\nb:x:7:7::/i:/s", 7); name != "a" || home != "/h" {
+		t.Errorf("two of one uid: got %q, %q, want the first", name, home)
 	}
 }
 
@@ -74,10 +82,7 @@ func FuzzHomes(f *testing.F) {
 	f.Add("a:b:c", 0, "")
 	f.Add("x:x:1000:1000::/:/bin/sh\r\n", 0, "x")
 	f.Fuzz(func(t *testing.T, text string, uid int, sudo string) {
-		got, err := Homes(strings.NewReader(text), uid, sudo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := Homes(text, uid, sudo)
 		for i, h := range got {
 			if !strings.HasPrefix(h, "/") || path.Clean(h) != h || h == "/" || ofSystem(h) || strings.ContainsAny(h, "\x00\n") {
 				t.Errorf("%q is no home", h)
@@ -87,10 +92,7 @@ func FuzzHomes(f *testing.F) {
 			}
 		}
 		// More accounts never close fewer homes.
-		more, err := Homes(strings.NewReader(text+"\nz:x:1000:1000::/home/z:/bin/sh\n"), uid, sudo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		more := Homes(text+"\nz:x:1000:1000::/home/z:/bin/sh\n", uid, sudo)
 		for _, h := range got {
 			if !slices.Contains(more, h) && strings.HasSuffix(text, "\n") {
 				t.Errorf("%q went away", h)

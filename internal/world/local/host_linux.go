@@ -2,14 +2,15 @@ package local
 
 import (
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/plan"
 	"github.com/tether-sandbox/tether/internal/plan/toolchain"
 )
+
+// accounts is the account database.
+const accounts = "/etc/passwd"
 
 // caller gathers what a plan needs to know of the caller. The home comes from
 // the account database and never from $HOME, which says what it likes.
@@ -19,19 +20,12 @@ func caller(environ []string) (plan.Host, error) {
 	if uid == 0 {
 		h.SudoUser = lookup(environ, "SUDO_USER")
 	}
-	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
-		h.Home, h.User = u.HomeDir, u.Username
-	}
-	passwd, err := os.Open("/etc/passwd")
+	raw, err := os.ReadFile(accounts)
 	if err != nil {
 		return h, fault.Wrap(fault.SandboxUnavailable, "cannot read the account database, so homes cannot be hidden", err)
 	}
-	defer passwd.Close()
-	homes, err := toolchain.Homes(passwd, uid, h.SudoUser)
-	if err != nil {
-		return h, fault.Wrap(fault.SandboxUnavailable, "cannot read the account database, so homes cannot be hidden", err)
-	}
-	h.Homes = homes
+	h.User, h.Home = toolchain.Account(string(raw), uint32(uid))
+	h.Homes = toolchain.Homes(string(raw), uid, h.SudoUser)
 	if h.Home != "" {
 		h.Homes = append(h.Homes, h.Home)
 	}
@@ -73,10 +67,20 @@ func lookup(environ []string, name string) string {
 	return ""
 }
 
+// OwnFolders returns Tether's own folders of the calling user. As everywhere,
+// the home is that of the account and not $HOME. Without one they may come out
+// relative: then there are none.
+func OwnFolders(environ []string) (state, config string) {
+	raw, _ := os.ReadFile(accounts)
+	_, home := toolchain.Account(string(raw), uint32(os.Geteuid()))
+	return Folders(home, environ)
+}
+
 func accountName(uid uint32) string {
-	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	raw, err := os.ReadFile(accounts)
 	if err != nil {
 		return ""
 	}
-	return u.Username
+	name, _ := toolchain.Account(string(raw), uid)
+	return name
 }
