@@ -50,7 +50,7 @@ func (g *Gate) List(ctx context.Context, r ListRequest) (ListResult, error) {
 		if err := l.list(n, ""); err != nil {
 			return w.failed(err)
 		}
-		out = ListResult{Path: g.layout.show(n.path), Entries: l.out, Truncated: l.cut}
+		out = ListResult{Path: g.layout.show(n.path), Entries: append([]Entry{}, l.out...), Truncated: l.cut}
 		return nil
 	})
 	return out, err

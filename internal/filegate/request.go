@@ -16,30 +16,31 @@ type ViewRequest struct {
 type ViewResult struct {
 	// Path is relative to the workspace where it lies in it, else absolute;
 	// links are resolved.
-	Path string
+	Path string `json:"path"`
 	// Text is UTF-8. In a file whose lines all end in CRLF they end in LF here.
-	Text string
+	Text string `json:"text"`
 	// First and Last are the lines that Text holds; zero when it holds none.
-	First, Last int
+	First int `json:"first"`
+	Last  int `json:"last"`
 	// TotalLines counts the file's lines, or those of its beginning if Partial.
-	TotalLines int
+	TotalLines int `json:"total_lines"`
 	// Truncated: the text ends before the last line that was asked for.
-	Truncated bool
+	Truncated bool `json:"truncated"`
 	// Partial: the file is larger than MaxFile; only its beginning was read.
-	Partial  bool
-	Encoding Encoding
-	LineEnd  LineEnd
-	Size     int64
+	Partial  bool     `json:"partial,omitempty"`
+	Encoding Encoding `json:"encoding"`
+	LineEnd  LineEnd  `json:"line_end"`
+	Size     int64    `json:"size"`
 	// SHA256 is of the whole file as it lies there, in hexadecimal; empty when
 	// it was not read whole, or is not shown whole.
-	SHA256 string
+	SHA256 string `json:"sha256,omitempty"`
 	// Filtered: credentials were taken out of a git configuration.
-	Filtered bool
+	Filtered bool `json:"filtered,omitempty"`
 	// Locked: it can be read and not written.
-	Locked bool
+	Locked bool `json:"locked,omitempty"`
 	// Folder: Entries lists it, and there is no text.
-	Folder  bool
-	Entries []Entry
+	Folder  bool    `json:"folder,omitempty"`
+	Entries []Entry `json:"entries,omitempty"`
 }
 
 // WriteRequest asks for a whole file to be written, with the folders above it.
@@ -55,17 +56,17 @@ type WriteRequest struct {
 
 // WriteResult is what was written.
 type WriteResult struct {
-	Path string
+	Path string `json:"path"`
 	// Created: there was no such file before.
-	Created bool
+	Created bool `json:"created"`
 	// Folders are those that were made on the way.
-	Folders []string
-	Size    int64
-	SHA256  string
+	Folders []string `json:"folders,omitempty"`
+	Size    int64    `json:"size"`
+	SHA256  string   `json:"sha256"`
 	// InPlace: the file could not be replaced (it is a mount, its folder takes
 	// no new file, or its owner could not be kept) and was rewritten where it
 	// lies, which a reader may see half done.
-	InPlace bool
+	InPlace bool `json:"in_place,omitempty"`
 }
 
 // ReplaceRequest asks for a text in a file to be replaced.
@@ -81,15 +82,15 @@ type ReplaceRequest struct {
 
 // ReplaceResult is what was replaced.
 type ReplaceResult struct {
-	Path string
+	Path string `json:"path"`
 	// Count is how many times, Lines the lines of the first ten.
-	Count    int
-	Lines    []int
-	Encoding Encoding
-	LineEnd  LineEnd
-	Size     int64
-	SHA256   string
-	InPlace  bool // see WriteResult
+	Count    int      `json:"count"`
+	Lines    []int    `json:"lines"`
+	Encoding Encoding `json:"encoding"`
+	LineEnd  LineEnd  `json:"line_end"`
+	Size     int64    `json:"size"`
+	SHA256   string   `json:"sha256"`
+	InPlace  bool     `json:"in_place,omitempty"` // see WriteResult
 }
 
 // ListRequest asks for what is in a folder.
@@ -120,18 +121,19 @@ const (
 // Entry is one name in a folder.
 type Entry struct {
 	// Path is relative to the workspace where it lies in it, else absolute.
-	Path string
-	Type EntryType
-	Size int64
+	Path string    `json:"path"`
+	Type EntryType `json:"type"`
+	Size int64     `json:"size"`
 	// Hidden: it can be neither read nor written. Locked: not written.
-	Hidden, Locked bool
+	Hidden bool `json:"hidden,omitempty"`
+	Locked bool `json:"locked,omitempty"`
 }
 
 // ListResult is what is in a folder, by name, parents before children.
 type ListResult struct {
-	Path      string
-	Entries   []Entry
-	Truncated bool
+	Path      string  `json:"path"`
+	Entries   []Entry `json:"entries"`
+	Truncated bool    `json:"truncated"`
 }
 
 // SearchRequest asks where a text occurs.
@@ -151,19 +153,21 @@ type SearchRequest struct {
 
 // Match is one line that matches; of several matches in it the first.
 type Match struct {
-	Path string
-	Line int
+	Path string `json:"path"`
+	Line int    `json:"line"`
 	// Text is the line, cut at 400 bytes.
-	Text string
+	Text string `json:"text"`
 }
 
 // SearchResult is where it occurs. Hidden files, binary ones, links and, unless
 // the search begins there, git's own folders are not searched.
 type SearchResult struct {
-	Matches []Match
+	Matches []Match `json:"matches"`
 	// Files is how many were searched; Binary and Large how many were not,
 	// because they are no text or larger than MaxFile.
-	Files, Binary, Large int
+	Files  int `json:"files"`
+	Binary int `json:"binary"`
+	Large  int `json:"large"`
 	// Truncated: more was there than a bound allowed.
-	Truncated bool
+	Truncated bool `json:"truncated"`
 }

@@ -39,7 +39,7 @@ func (g *Gate) Search(ctx context.Context, r SearchRequest) (SearchResult, error
 	if r.Max <= 0 || r.Max > MaxMatches {
 		r.Max = MaxMatches
 	}
-	s := searcher{g: g, re: re, most: r.Max}
+	s := searcher{g: g, re: re, most: r.Max, out: SearchResult{Matches: []Match{}}}
 	err = g.enter(func() error {
 		w, err := g.walk(r.Path)
 		if err != nil {
