@@ -39,6 +39,13 @@ type Command struct {
 	// Stdout and Stderr, when not nil, get the output as it comes, with
 	// neither cap nor copy in the result.
 	Stdout, Stderr io.Writer
+	// Watch, when not nil, is shown the captured output as it comes, from
+	// either stream. It is called by one goroutine for each; it must neither
+	// keep p nor block, and is not called after Run has returned.
+	Watch func(p []byte)
+	// Time ends the command earlier than the policy's limit; it never makes
+	// that longer. Zero is the policy's.
+	Time time.Duration
 	// Stream leaves out the built-in time limit.
 	Stream bool
 	// Signals are forwarded to the command.
@@ -112,6 +119,9 @@ func (s *Session) runOnce(ctx context.Context, c Command, argv []string, early w
 	if cmd.Time == 0 && !c.Stream {
 		cmd.Time = DefaultTime
 	}
+	if c.Time > 0 && (cmd.Time == 0 || c.Time < cmd.Time) {
+		cmd.Time = c.Time
+	}
 	limit := s.policy.Limits.OutputBytes
 	if limit == 0 {
 		limit = DefaultOutput
@@ -119,10 +129,12 @@ func (s *Session) runOnce(ctx context.Context, c Command, argv []string, early w
 	var stdout, stderr *stream.Capture
 	if cmd.Stdout == nil {
 		stdout = stream.NewCapture(limit)
+		stdout.Watch = c.Watch
 		cmd.Stdout = stdout
 	}
 	if cmd.Stderr == nil {
 		stderr = stream.NewCapture(limit)
+		stderr.Watch = c.Watch
 		cmd.Stderr = stderr
 	}
 	out, err := s.world.Run(ctx, p, cmd)
@@ -138,12 +150,12 @@ func (s *Session) runOnce(ctx context.Context, c Command, argv []string, early w
 	}
 	if stdout != nil {
 		var cut bool
-		res.Stdout, cut, _ = stdout.Text()
+		res.Stdout, cut, res.StdoutDropped = stdout.Text()
 		res.Truncated = res.Truncated || cut
 	}
 	if stderr != nil {
 		var cut bool
-		res.Stderr, cut, _ = stderr.Text()
+		res.Stderr, cut, res.StderrDropped = stderr.Text()
 		res.Truncated = res.Truncated || cut
 	}
 	return res, nil

@@ -23,6 +23,7 @@ var floors = map[string]int{
 	"internal/factlog": 4,
 	"internal/world":   5,                        // places
 	".":                6,                        // the API
+	"tool":             7,                        // what an agent calls
 	"cmd/tether":       9, "bench": 9, "demo": 9, // surfaces
 }
 

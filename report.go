@@ -43,6 +43,10 @@ type Result struct {
 	Findings  []Finding     `json:"findings"`
 	Stdout    string        `json:"stdout"`
 	Stderr    string        `json:"stderr"`
+	// StdoutDropped and StderrDropped count the bytes of the middle that were
+	// not kept; a line in the text says where.
+	StdoutDropped int64 `json:"stdout_dropped,omitempty"`
+	StderrDropped int64 `json:"stderr_dropped,omitempty"`
 }
 
 // Report says how strong each guarantee was.

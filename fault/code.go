@@ -59,6 +59,8 @@ const (
 	// FileFailed: the operating system refused, or failed at, an operation on
 	// a file that the policy allows.
 	FileFailed Code = "FILE_FAILED"
+	// Cancelled: the caller took the call back; what it had started was killed.
+	Cancelled Code = "CANCELLED"
 	// EmbedMissing: the embedding program did not lend its binary to the inner
 	// stage (see tether.Inner).
 	EmbedMissing Code = "EMBED_MISSING"

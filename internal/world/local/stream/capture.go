@@ -19,6 +19,10 @@ const DefaultCapture = 1 << 20
 // do that. The zero value is ready and keeps DefaultCapture bytes. Safe for
 // concurrent use; it must not be copied after the first write.
 type Capture struct {
+	// Watch, when set before the first write, is shown what is written, as it
+	// comes. It must neither keep p nor block.
+	Watch func(p []byte)
+
 	mu    sync.Mutex
 	limit int64 // 0 is DefaultCapture, negative keeps nothing
 	total int64
@@ -47,6 +51,9 @@ func (c *Capture) max() int {
 // Write keeps what belongs to the head or, so far, to the tail of p. It always
 // takes all of p.
 func (c *Capture) Write(p []byte) (int, error) {
+	if c.Watch != nil {
+		c.Watch(p)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := len(p)
