@@ -21,9 +21,10 @@ var floors = map[string]int{
 	"internal/plan":    3,                                                                     // the policy, pinned to this machine
 	"internal/environ": 4, "internal/guard": 4, "internal/enforce": 4, "internal/filegate": 4, // mechanisms
 	"internal/factlog": 4,
-	"internal/world":   5,                        // places
-	".":                6,                        // the API
-	"tool":             7,                        // what an agent calls
+	"internal/world":   5, // places
+	".":                6, // the API
+	"tool":             7, // what an agent calls
+	"internal/flagset": 8,
 	"cmd/tether":       9, "bench": 9, "demo": 9, // surfaces
 }
 

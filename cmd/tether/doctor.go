@@ -8,6 +8,7 @@ import (
 
 	"github.com/tether-sandbox/tether"
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/flagset"
 )
 
 func doctorVerb(args []string, std stdio) (int, error) {
@@ -77,7 +78,7 @@ func parseSimple(set *flag.FlagSet, args []string, out io.Writer) error {
 	case err == flag.ErrHelp:
 		set.SetOutput(out)
 		set.PrintDefaults()
-		return errHelp
+		return flagset.ErrHelp
 	case err != nil:
 		return fault.New(fault.UsageInvalid, err.Error()).WithHint("tether " + set.Name() + " -h")
 	case set.NArg() > 0:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tether-sandbox/tether"
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/flagset"
 )
 
 // editVerb reads and changes files of the workspace in this process, under the
@@ -15,10 +16,10 @@ import (
 func editVerb(args []string, std stdio) (int, error) {
 	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" {
 		fmt.Fprint(std.out, editUsage)
-		return 0, errHelp
+		return 0, flagset.ErrHelp
 	}
 	e := edit{std: std, f: newFlags("edit")}
-	set := e.f.set
+	set := e.f.Set
 	set.StringVar(&e.lines, "lines", "", "view: only lines `FIRST:LAST`")
 	set.StringVar(&e.old, "old", "", "replace: the `TEXT` that is there")
 	set.StringVar(&e.new, "new", "", "replace: the `TEXT` to put in its place")
@@ -37,7 +38,7 @@ func editVerb(args []string, std stdio) (int, error) {
 	for args = args[1:]; ; args = args[1:] {
 		// Flags may come before and after the path.
 		var err error
-		if args, err = e.f.parse(args, std.out); err != nil {
+		if args, err = e.f.Parse(args, std.out); err != nil {
 			return 0, err
 		}
 		if len(args) == 0 {
@@ -45,7 +46,7 @@ func editVerb(args []string, std stdio) (int, error) {
 		}
 		rest = append(rest, args[0])
 	}
-	s, err := e.f.open()
+	s, err := e.f.Open(background)
 	if err != nil {
 		return e.f.failed(err, std)
 	}

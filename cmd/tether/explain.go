@@ -8,11 +8,11 @@ import (
 
 func explainVerb(args []string, std stdio) (int, error) {
 	f := newFlags("explain")
-	argv, err := f.parse(args, std.out)
+	argv, err := f.Parse(args, std.out)
 	if err != nil {
 		return 0, err
 	}
-	s, err := f.open()
+	s, err := f.Open(background)
 	if err != nil {
 		return f.failed(err, std)
 	}
@@ -38,7 +38,7 @@ func explainVerb(args []string, std stdio) (int, error) {
 			fmt.Fprintln(w, " ", printable(l))
 		}
 	}
-	section("set by", originLines(f.origins))
+	section("set by", originLines(f.Origins))
 	section("shown", e.Shown)
 	section("hidden", e.Hidden)
 	section("locked", e.Locked)

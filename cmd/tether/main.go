@@ -14,6 +14,7 @@ import (
 
 	"github.com/tether-sandbox/tether"
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/flagset"
 )
 
 // version is set by the linker for releases.
@@ -94,7 +95,7 @@ func finish(status int, err error) func(io.Writer) int {
 		if err == nil {
 			return status
 		}
-		if errors.Is(err, errHelp) {
+		if errors.Is(err, flagset.ErrHelp) {
 			return 0
 		}
 		fmt.Fprintf(w, "tether: %s\n", message(err))

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/flagset"
 	"github.com/tether-sandbox/tether/internal/policyfile"
 	"github.com/tether-sandbox/tether/policy"
 )
@@ -19,9 +20,6 @@ const policyUsage = `usage: tether policy show [flags]      the policy that hold
        tether policy check FILE       whether a policy file is right; prints nothing if it is
        tether policy trust [--yes]    let the workspace's file, as it is now, widen; --revoke takes it back
 `
-
-// showVerb is the one verb with the flags of run that starts no command.
-const showVerb = "policy show"
 
 func policyVerb(args []string, std stdio) (int, error) {
 	if len(args) == 0 {
@@ -43,15 +41,16 @@ func policyVerb(args []string, std stdio) (int, error) {
 }
 
 func policyShow(args []string, std stdio) (int, error) {
-	f := newFlags(showVerb)
-	rest, err := f.parse(args, std.out)
+	f := newFlags("policy show")
+	f.Operands = ""
+	rest, err := f.Parse(args, std.out)
 	if err != nil {
 		return 0, err
 	}
 	if len(rest) > 0 {
 		return 0, fault.New(fault.UsageInvalid, "tether policy show takes no argument "+strconv.Quote(rest[0])).WithHint("tether policy show")
 	}
-	e, err := f.effective()
+	e, err := f.Effective()
 	if err != nil {
 		return f.failed(err, std)
 	}
@@ -162,7 +161,7 @@ func policyTrust(args []string, std stdio) (int, error) {
 	if err != nil {
 		return 0, fault.Wrap(fault.SandboxBadWorkspace, "cannot name the workspace", err)
 	}
-	state, config, err := ownFolders()
+	state, config, err := flagset.Folders()
 	if err != nil {
 		return 0, err
 	}

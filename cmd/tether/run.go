@@ -21,7 +21,7 @@ var background = context.Background()
 
 func runVerb(args []string, std stdio) (int, error) {
 	f := newFlags("run")
-	argv, err := f.parse(args, std.out)
+	argv, err := f.Parse(args, std.out)
 	if err != nil {
 		return 0, err
 	}
@@ -40,7 +40,7 @@ const unconfined = "none"
 
 // run runs one command under the flags and tells how it went.
 func (f *flags) run(c tether.Command, std stdio) (int, error) {
-	s, err := f.open()
+	s, err := f.Open(background)
 	if err != nil {
 		return f.failed(err, std)
 	}

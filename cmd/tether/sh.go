@@ -14,7 +14,7 @@ import (
 func shVerb(args []string, std stdio) (int, error) {
 	f := newFlags("sh")
 	own, rest := f.splitShell(args)
-	more, err := f.parse(own, std.out)
+	more, err := f.Parse(own, std.out)
 	if err != nil {
 		return 0, err
 	}
@@ -34,7 +34,7 @@ func (f *flags) splitShell(args []string) (own, rest []string) {
 		if args[i] == "--" {
 			return args[:i], args[i+1:]
 		}
-		ours := f.set.Lookup(name)
+		ours := f.Set.Lookup(name)
 		help := name == "h" || name == "help"
 		if !strings.HasPrefix(args[i], "-") || name == "" || name == "c" || ours == nil && !help {
 			if strings.HasPrefix(args[i], "--") && !shellOption(name) {

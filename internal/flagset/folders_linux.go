@@ -1,4 +1,4 @@
-package main
+package flagset
 
 import (
 	"os"
@@ -7,9 +7,9 @@ import (
 	"github.com/tether-sandbox/tether/internal/world/local"
 )
 
-// ownFolders returns Tether's own folders of this user, state and
+// Folders returns Tether's own folders of this user, state and
 // configuration. One that cannot be named is empty: there is nothing in it.
-func ownFolders() (state, config string, err error) {
+func Folders() (state, config string, err error) {
 	state, config = local.OwnFolders(os.Environ())
 	if !filepath.IsAbs(state) {
 		state = ""

@@ -1,15 +1,15 @@
 //go:build !linux
 
-package main
+package flagset
 
 import (
 	"os"
 	"path/filepath"
 )
 
-// ownFolders returns where policy files would lie, so that one that exists is
+// Folders returns where policy files would lie, so that one that exists is
 // refused and not left out.
-func ownFolders() (state, config string, err error) {
+func Folders() (state, config string, err error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
 		return "", "", nil

@@ -1,0 +1,205 @@
+// Package flagset reads the flags from which every verb that makes a policy gets
+// it, puts them on top of the policy files, and opens a session under both. The
+// programs of this module share it, so that a flag means the same everywhere.
+package flagset
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tether-sandbox/tether"
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/policyfile"
+	"github.com/tether-sandbox/tether/policy"
+)
+
+// ErrHelp says that help was asked for and given.
+var ErrHelp = errors.New("help was printed")
+
+// Flags are the flags of one verb. A verb adds its own to Set before Parse.
+type Flags struct {
+	// Set holds all flags; Operands is what help says comes after them.
+	Set      *flag.FlagSet
+	Operands string
+	// Workspace is absolute after Parse.
+	Workspace string
+	NoSandbox bool
+	// Origins say, after Open, which layer set what.
+	Origins policyfile.Origins
+
+	changes []policyfile.Change // what the command line says about the policy
+	wrong   error               // what is wrong with the value of a flag
+	network string              // as it was said already
+}
+
+// New returns the flags of a verb.
+func New(verb string) *Flags {
+	f := &Flags{Set: flag.NewFlagSet(verb, flag.ContinueOnError), Operands: " [--] CMD [ARG...]"}
+	f.Set.SetOutput(io.Discard)
+	f.Set.Usage = func() {}
+
+	f.Set.Func("p", "the same as --profile", f.rule("profile", same))
+	f.Set.Func("profile", "`PROFILE`: read-only, workspace-write (default) or full-access", f.rule("profile", same))
+	f.Set.StringVar(&f.Workspace, "C", "", "the same as --workspace")
+	f.Set.StringVar(&f.Workspace, "workspace", "", "`DIR` that the work is about (default: the current folder)")
+
+	f.Set.Func("network", "`MODE`: open (the host's network) or none", f.rule("network", same))
+	f.Set.BoolFunc("no-network", "no network but a private loopback", func(string) error {
+		return f.rule("network", same)(policy.Offline.String())
+	})
+	f.Set.Func("allow-read", "also show `PATH`, read-only (repeatable)", f.rule("allow-read", absolute))
+	f.Set.Func("allow-write", "also show `PATH`, writable (repeatable)", f.rule("allow-write", absolute))
+	f.Set.Func("reads", "show exactly `PATH` of the machine instead of the system's folders (repeatable), or system", func(s string) error {
+		if s == "system" {
+			return f.rule("reads", same)(s)
+		}
+		return f.rule("reads", absolute)(s)
+	})
+	f.Set.Func("protect", "also hide files that match `GLOB` (repeatable)", f.rule("protect", same))
+	f.Set.Func("lock", "also keep files that match `GLOB` from being changed (repeatable)", f.rule("lock", same))
+	f.Set.Func("allow-config", "let `PATH`, which the host runs unasked, be changed (repeatable)", f.rule("allow-config", same))
+
+	f.Set.Func("env", "pass variable `NAME`, or set it by NAME=VALUE (repeatable)", f.rule("env", same))
+	f.Set.Func("home", "`HOME`: workspace (default) or private", f.rule("home", same))
+	f.Set.BoolFunc("no-scrub", "pass the whole environment (full-access only)", f.rule("no-scrub", same))
+	f.Set.Func("commands", "what read-only may start, `WHICH`: inspection (default) or any", f.rule("commands", same))
+
+	f.Set.Func("timeout", "end the command after `TIME`, such as 90s or 5m", f.rule("timeout", same))
+	f.Set.Func("max-output", "keep at most `SIZE` of stdout and of stderr (with --json)", f.rule("max-output", same))
+	f.Set.Func("max-memory", "limit the memory of the whole tree to `SIZE`", f.rule("max-memory", same))
+	f.Set.Func("max-file-size", "limit each written file to `SIZE`", f.rule("max-file-size", same))
+	f.Set.Func("max-procs", "allow at most `N` processes and threads", f.rule("max-procs", same))
+
+	f.Set.Func("provider", "`NAME`: auto (default), native, bwrap or guard", f.rule("provider", same))
+	f.Set.Func("accept", "accept `GUARANTEE=GRADE` where the machine cannot do better (repeatable)", f.rule("accept", same))
+	f.Set.BoolVar(&f.NoSandbox, "no-sandbox", false, "run with no sandbox at all; time, output and environment rules still hold")
+	return f
+}
+
+func same(s string) (string, error) { return s, nil }
+
+// absolute makes a path of the command line absolute, as the shell's user
+// means it: from the current folder.
+func absolute(s string) (string, error) {
+	if s == "" || strings.HasPrefix(s, "~/") {
+		return s, nil
+	}
+	return filepath.Abs(s)
+}
+
+// rule reads a flag that has the name and the meaning of a key of the policy
+// file.
+func (f *Flags) rule(key string, change func(string) (string, error)) func(string) error {
+	return func(s string) (err error) {
+		// The flag package keeps only the text of an error.
+		defer func() { f.wrong = err }()
+		if s == "" {
+			return fault.New(fault.PolicyInvalid, "an empty value means nothing")
+		}
+		s, err = change(s)
+		if err != nil {
+			return err
+		}
+		if key == "network" {
+			if f.network != "" && f.network != s {
+				return fault.New(fault.PolicyInvalid, "the network cannot be both "+f.network+" and "+s).WithHint("--network " + s + ", or --network " + f.network)
+			}
+			f.network = s
+		}
+		c, err := policyfile.Flag(key, s)
+		f.changes = append(f.changes, c)
+		return err
+	}
+}
+
+// Parse reads the flags and returns what follows them.
+func (f *Flags) Parse(args []string, out io.Writer) ([]string, error) {
+	err := f.Set.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		f.help(out)
+		return nil, ErrHelp
+	case err != nil:
+		if f.wrong != nil {
+			return nil, f.wrong
+		}
+		return nil, fault.New(fault.UsageInvalid, strings.TrimPrefix(err.Error(), "flag provided but not defined: ")+
+			notDefined(err)).WithHint("tether " + f.Set.Name() + " -h")
+	}
+	if f.Workspace == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return nil, fault.Wrap(fault.SandboxBadWorkspace, "the current folder is gone", err)
+		}
+		f.Workspace = dir
+	}
+	if f.Workspace, err = filepath.Abs(f.Workspace); err != nil {
+		return nil, fault.Wrap(fault.SandboxBadWorkspace, "cannot name the workspace", err)
+	}
+	return f.Set.Args(), nil
+}
+
+func notDefined(err error) string {
+	if strings.HasPrefix(err.Error(), "flag provided but not defined: ") {
+		return " is not a flag of this verb"
+	}
+	return ""
+}
+
+func (f *Flags) help(out io.Writer) {
+	fmt.Fprintf(out, "usage: tether %s [flags]%s\n\n", f.Set.Name(), f.Operands)
+	f.Set.VisitAll(func(fl *flag.Flag) {
+		name, text := flag.UnquoteUsage(fl)
+		dash := "--"
+		if len(fl.Name) == 1 {
+			dash = "-"
+		}
+		fmt.Fprintf(out, "  %-28s %s\n", strings.TrimSpace(dash+fl.Name+" "+name), text)
+	})
+}
+
+// base is the policy of a user who says nothing.
+func (f *Flags) base() policy.Policy { return policy.Default(f.Workspace) }
+
+// layers reads the policy files and puts the flags on top of them.
+func (f *Flags) layers() ([]policyfile.Layer, error) {
+	state, config, err := Folders()
+	if err != nil {
+		return nil, err
+	}
+	layers, err := policyfile.Load(state, config, f.Workspace)
+	return append(layers, policyfile.Flags(f.changes)), err
+}
+
+// Effective returns what the policy files and the flags come to.
+func (f *Flags) Effective() (policyfile.Effective, error) {
+	layers, err := f.layers()
+	if err != nil {
+		return policyfile.Effective{}, err
+	}
+	return policyfile.Apply(f.base(), layers...)
+}
+
+// Open opens a session under the policy files and the flags.
+func (f *Flags) Open(ctx context.Context) (*tether.Session, error) {
+	e, err := f.Effective()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case e.Policy.Network.Mode == policy.Gated:
+		return nil, fault.New(fault.SandboxUnavailable, "the gate is not part of this build").
+			WithHint("--network none, or --network open to share the host's network")
+	case e.Audit:
+		return nil, fault.New(fault.StoreUnavailable, "the policy asks for a durable log, which is not part of this build").
+			WithHint("leave out audit = true")
+	}
+	f.Origins = e.Origins
+	return tether.Open(ctx, tether.Options{Policy: e.Policy, Provider: e.Provider, NoSandbox: f.NoSandbox})
+}
