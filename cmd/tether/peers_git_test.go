@@ -47,11 +47,12 @@ func TestLockedLink(t *testing.T) {
 		j.mustHost("ln -s decoy .codex")
 		refused(t, j.steps("echo x >> .codex/config.toml", "echo x >> decoy/config.toml", "mv decoy d2"))
 		j.unchanged("decoy/config.toml", "mine\n")
-		// The link itself can be replaced: told of, at least.
+		// The link itself can be replaced; what comes instead does not stay.
 		list := findings(j.report("rm -f .codex; mkdir .codex; echo x > .codex/config.toml"))
-		if !mentions(list, "reported", ".codex") {
+		if !mentions(list, "quarantined", ".codex") {
 			t.Errorf("findings: got %q, want the replaced folder", list)
 		}
+		j.absent(".codex")
 	})
 }
 

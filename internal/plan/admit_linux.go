@@ -3,6 +3,7 @@ package plan
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tether-sandbox/tether/fault"
@@ -36,9 +37,13 @@ func (r *resolver) admit(path string, root Root, write bool) error {
 	return nil
 }
 
-// holdsOwn says whether Tether's own folders lie in root. They need not exist.
+// holdsOwn says whether Tether's own folders, or a link to them, lie in root.
+// They need not exist.
 func (r *resolver) holdsOwn(root Root) bool {
 	for _, dir := range []string{r.host.StateDir, r.host.ConfigDir} {
+		if slices.ContainsFunc(linksOn(dir), func(link string) bool { return inside(link, root.Path) }) {
+			return true
+		}
 		for dir = filepath.Clean(dir); filepath.IsAbs(dir); dir = filepath.Dir(dir) {
 			real, err := filepath.EvalSymlinks(dir)
 			if err == nil {
@@ -58,8 +63,22 @@ func (r *resolver) holdsOwn(root Root) bool {
 // leadsOut returns the link by which path leaves a folder that commands may
 // write: they decide where it leads.
 func (r *resolver) leadsOut(path string, root Root) string {
+	for _, link := range linksOn(path) {
+		for _, v := range r.p.Views {
+			if v.Writable && inside(filepath.Dir(link), v.Path) && !inside(root.Path, v.Path) {
+				return link
+			}
+		}
+	}
+	return ""
+}
+
+// linksOn returns the symbolic links that an absolute path leads through, each
+// at its canonical place.
+func linksOn(path string) []string {
+	var links []string
 	at, rest := "/", filepath.Clean(path)
-	for links := 0; rest != "" && links <= 40; {
+	for rest != "" && len(links) <= 40 {
 		var name string
 		name, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
 		if name == ".." {
@@ -72,16 +91,11 @@ func (r *resolver) leadsOut(path string, root Root) string {
 			at = next
 			continue
 		}
-		links++
-		for _, v := range r.p.Views {
-			if v.Writable && inside(at, v.Path) && !inside(root.Path, v.Path) {
-				return next
-			}
-		}
+		links = append(links, next)
 		if filepath.IsAbs(to) {
 			at = "/"
 		}
 		rest = to + "/" + rest
 	}
-	return ""
+	return links
 }

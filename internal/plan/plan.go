@@ -39,6 +39,9 @@ type Plan struct {
 	Scratch []Scratch
 	// Locks are paths that stay readable and cannot be changed.
 	Locks []Lock
+	// Held are places that belong to what lies there now. No lock keeps a folder
+	// around one from being moved, so they are looked at again afterwards.
+	Held []Held
 	// Masks hide files, wherever a view shows them.
 	Masks []secrets.Mask
 	// Sockets are socket files of the host inside a view; they are hidden.
@@ -140,6 +143,13 @@ type Lock struct {
 	// Writable pins the path against renaming without making it read-only.
 	Writable bool
 	Why      string
+}
+
+// Held is a place and what lies there: Dev and Ino, and of a link what it says.
+type Held struct {
+	Path     string
+	Dev, Ino uint64
+	Link     string
 }
 
 // Identity says under which ids the command runs.

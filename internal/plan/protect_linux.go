@@ -53,6 +53,7 @@ func (r *resolver) protected() error {
 		r.lock(path)
 	}
 	r.own()
+	r.pinViews()
 	if err := r.aliases(); err != nil {
 		return err
 	}
@@ -73,47 +74,6 @@ func (r *resolver) protected() error {
 
 // sortKey makes parents come right before what they hold.
 func sortKey(path string) string { return strings.ReplaceAll(path, "/", "\x00") }
-
-// lock keeps a present file or folder, by which something on the host runs
-// something unasked, from being changed.
-func (r *resolver) lock(path string) {
-	if r.allowedConfig(path) {
-		return
-	}
-	info, err := os.Lstat(path)
-	if err != nil {
-		return
-	}
-	if info.Mode()&os.ModeSymlink != 0 {
-		// No mount can hold a link. What it leads to is locked, if the command
-		// could write that at all.
-		real, err := filepath.EvalSymlinks(path)
-		if err != nil || !r.writable(real) {
-			return
-		}
-		path = real
-		if slices.ContainsFunc(r.p.Views, func(v View) bool { return inside(v.Path, path) }) {
-			return // a link to the workspace itself, say, makes that no less writable
-		}
-	}
-	if r.writable(path) {
-		r.p.Locks = append(r.p.Locks, Lock{Path: path, Why: "the host runs it, or what it names, unasked"})
-	}
-}
-
-// allowedConfig says whether the policy lifts the lock of path. Tether's own
-// folder is never lifted.
-func (r *resolver) allowedConfig(path string) bool {
-	if strings.EqualFold(filepath.Base(path), ".tether") {
-		return false
-	}
-	return slices.ContainsFunc(r.p.Policy.Protect.AllowConfig, func(a string) bool {
-		if !filepath.IsAbs(a) {
-			a = filepath.Join(r.p.Workspace.Path, a)
-		}
-		return filepath.Clean(a) == path
-	})
-}
 
 // writable says whether the command may write at path, as far as roots go.
 func (r *resolver) writable(path string) bool {
@@ -321,22 +281,6 @@ func readSmall(path string) ([]byte, error) {
 		return nil, os.ErrInvalid
 	}
 	return os.ReadFile(path)
-}
-
-// own keeps Tether's own files out of reach, whatever roots the policy adds.
-func (r *resolver) own() {
-	for _, dir := range []string{r.host.StateDir, r.host.ConfigDir} {
-		real, err := filepath.EvalSymlinks(dir)
-		if err != nil {
-			continue
-		}
-		if slices.ContainsFunc(r.p.Views, func(v View) bool { return v.Origin != System && v.At == "" && inside(real, v.Path) }) {
-			r.p.Masks = append(r.p.Masks, secrets.Mask{Path: real, Kind: secrets.MaskDir, Why: "Tether's own files"})
-		}
-	}
-	if real, err := filepath.EvalSymlinks(r.host.Executable); err == nil && r.writable(real) {
-		r.p.Locks = append(r.p.Locks, Lock{Path: real, Why: "Tether's own program"})
-	}
 }
 
 // identify notes what lies at each lock, so that nothing else is ever locked,

@@ -25,8 +25,9 @@ type Host struct {
 	// StateDir is Tether's own folder for this user; it holds caches,
 	// verdicts and quarantine. ConfigDir holds the user's policy.
 	StateDir, ConfigDir string
-	// Executable is this program's own file.
-	Executable string
+	// Executable is this program's own file, Called the absolute path that it
+	// was called by, which may lead there through links.
+	Executable, Called string
 	// Environ is the caller's environment.
 	Environ []string
 }

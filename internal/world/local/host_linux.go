@@ -1,7 +1,9 @@
 package local
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/tether-sandbox/tether/fault"
@@ -31,6 +33,11 @@ func caller(environ []string) (plan.Host, error) {
 	}
 	if exe, err := os.Executable(); err == nil {
 		h.Executable = exe
+	}
+	if called, err := exec.LookPath(os.Args[0]); err == nil || errors.Is(err, exec.ErrDot) {
+		if called, err = filepath.Abs(called); err == nil {
+			h.Called = called
+		}
 	}
 	h.StateDir, h.ConfigDir = Folders(h.Home, environ)
 	if !filepath.IsAbs(h.StateDir) {

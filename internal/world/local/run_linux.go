@@ -39,7 +39,7 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 	if c.Provider != enforce.Unconfined && c.Provider != enforce.Guard {
 		trustIndexes(ctx, p)
 	}
-	before, err := takeSnapshot(p, c.Provider)
+	before, err := takeSnapshot(p)
 	if err != nil {
 		return world.Outcome{Findings: before.dead}, err
 	}

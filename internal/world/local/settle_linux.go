@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tether-sandbox/tether/fault"
-	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/plan"
 	"github.com/tether-sandbox/tether/internal/plan/gitmeta"
 	"github.com/tether-sandbox/tether/internal/plan/secrets"
@@ -44,6 +43,8 @@ type remembered struct {
 	Masked []masked `json:"masked,omitempty"`
 	// Locked are the files and folders with locked names that were there.
 	Locked [][]byte `json:"locked,omitempty"`
+	// Held are the places whose content was locked.
+	Held []held `json:"held,omitempty"`
 }
 
 // masked is a folder that was hidden whole, and which one it was.
@@ -55,7 +56,7 @@ type masked struct {
 
 // takeSnapshot settles what a run that died left behind, then records what
 // stands now.
-func takeSnapshot(p *plan.Plan, kind enforce.Kind) (*record, error) {
+func takeSnapshot(p *plan.Plan) (*record, error) {
 	r := &record{remembered: remembered{Begin: time.Now()}}
 	if p.Policy.Profile != policy.WorkspaceWrite {
 		return r, nil
@@ -93,7 +94,7 @@ func takeSnapshot(p *plan.Plan, kind enforce.Kind) (*record, error) {
 	for _, path := range p.Found.Locked {
 		r.Locked = append(r.Locked, []byte(path))
 	}
-	_ = kind
+	r.Held = heldOf(p)
 	return r, r.save(p)
 }
 
@@ -188,8 +189,9 @@ func (r *record) inspectRoot(p *plan.Plan, i int) ([]gitmeta.Finding, error) {
 	if errGit == nil {
 		all, errGit = gitmeta.Settle(r.Snapshots[i], repos, quarantine)
 	}
+	over, errOver := gitmeta.TakeAway(root, r.takenOver(root, &seen), quarantine)
 	later, err := r.later(root, &seen, quarantine)
-	return append(all, later...), errors.Join(errGit, err)
+	return append(append(all, over...), later...), errors.Join(errGit, errOver, err)
 }
 
 // walk looks through a root. git works in a folder that nobody can list, so
