@@ -203,8 +203,8 @@ func TestAllowGitConfig(t *testing.T) {
 	})
 }
 
-// A submodule that is initialised is worked in like any repository. What needs
-// its configuration written does not work without --allow-config.
+// A submodule that is initialised is worked in like any repository, and
+// updated. Its configuration and its hooks stay as they are.
 func TestSubmodule(t *testing.T) {
 	providers(t, func(t *testing.T, j *jail) {
 		j.repo()
@@ -219,9 +219,17 @@ func TestSubmodule(t *testing.T) {
 		works(t, j.steps("git submodule status", "cd lib && echo 2 >> l && git commit -q -am two && git log -1", "git add lib && git commit -q -m bump",
 			"git checkout -q HEAD~1 && git -C lib checkout -q $(git rev-parse HEAD:lib) && git status -s"))
 		j.unchanged(".git/modules/lib/config", config)
-		refused(t, j.steps("git submodule update"))
+		j.mustHost(`echo 3 > "$OUT/lib/l" && git -C "$OUT/lib" commit -q -am three`)
+		works(t, j.steps("git -C lib checkout -q HEAD~1 2>/dev/null || git -C lib checkout -q HEAD^{}", "git submodule update", "test -z \"$(git status -s)\"", "git submodule update --init", "git submodule update --force", "git submodule update --checkout --recursive lib",
+			"git submodule foreach git status -s", "test \"$(git -C lib rev-parse --show-toplevel)\" = \"$PWD/lib\"",
+			"cd lib && git rev-parse --show-superproject-working-tree && git worktree list"))
+		j.unchanged(".git/modules/lib/config", config)
+		refused(t, j.steps(plant, "git -C lib config core.fsmonitor x", "cd .git/modules/lib && echo x > config", "git -C lib config --unset core.worktree"))
+		if r := j.host("git -C lib rev-parse --show-toplevel; git submodule update; cd .git/modules/lib && git rev-parse --show-toplevel"); r.exit != 0 || strings.Count(r.stdout, j.w+"/lib\n") != 2 {
+			t.Errorf("the host's git afterwards: %s", r.all())
+		}
 		j.flags = []string{"--allow-config", ".git/modules/lib/config"}
-		works(t, j.steps("git submodule update"))
+		works(t, j.steps("git submodule update", "git -C lib config user.email other@e"))
 		j.calm("lib")
 	})
 }

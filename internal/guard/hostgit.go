@@ -118,7 +118,7 @@ func writesConfig(words []string) bool {
 	case "checkout", "switch":
 		return has("--track", "-t")
 	case "submodule":
-		return slices.Contains([]string{"add", "init", "sync", "update", "deinit", "set-url", "set-branch"}, first)
+		return slices.Contains([]string{"add", "init", "sync", "deinit", "set-url", "set-branch"}, first) || first == "update" && has("--init")
 	case "sparse-checkout", "lfs":
 		return slices.Contains([]string{"init", "set", "disable", "install"}, first)
 	case "maintenance":

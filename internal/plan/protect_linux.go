@@ -150,7 +150,7 @@ func (r *resolver) repo(repo gitmeta.Repo) {
 		switch {
 		case !l.Exists || l.Kind == gitmeta.Link:
 		case l.Kind == gitmeta.File && r.allowedConfig(l.Path):
-			if l.Hide || l.Replace != nil {
+			if l.Secret {
 				// Writable it would be shown as it is.
 				r.note(quote(l.Path)+" stays locked: it holds credentials, or what cannot be read", "")
 				r.gitLock(l, write)

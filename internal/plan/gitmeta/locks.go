@@ -36,7 +36,9 @@ type Lock struct {
 	Hide bool
 	// Replace is what to show in place of the file; nil shows the file.
 	Replace []byte
-	Why     string
+	// Secret: the file holds something that must not be seen.
+	Secret bool
+	Why    string
 }
 
 // Locks lists every path of a repository through which git finds its
@@ -166,9 +168,47 @@ func (l *locker) config(p, why string) {
 	}
 	out, changed, err := Filtered(raw)
 	k.Hide = err != nil
-	if changed {
-		k.Replace = out
+	k.Secret = changed || k.Hide
+	if !k.Hide {
+		var plain bool
+		if out, plain = withoutWorktree(out, filepath.Dir(p)); changed || plain {
+			k.Replace = out
+		}
 	}
+}
+
+// withoutWorktree returns the configuration of the git directory g without a
+// core.worktree that says no more than the .git file there does, by which git
+// comes to this configuration. While it stands, "git submodule update" writes
+// it again, though nothing changes.
+func withoutWorktree(raw []byte, g string) ([]byte, bool) {
+	entries, err := Parse(raw)
+	if err != nil {
+		return raw, false
+	}
+	var edits []edit
+	for _, e := range entries {
+		if e.Name != "core.worktree" {
+			continue
+		}
+		entry := filepath.Join(expand(e.Value, "/", g), ".git")
+		fi, err := os.Lstat(entry)
+		if err != nil || !fi.Mode().IsRegular() {
+			return raw, false
+		}
+		to, err := pointerText(entry, "gitdir: ")
+		if err != nil {
+			return raw, false
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(entry), to)
+		}
+		if realOr(to) != realOr(g) {
+			return raw, false
+		}
+		edits = append(edits, edit{span: span{e.Start, e.End}})
+	}
+	return apply(raw, edits), len(edits) > 0
 }
 
 // entry locks the .git entry itself.
