@@ -6,6 +6,7 @@ package plan
 
 import (
 	"errors"
+	"path/filepath"
 
 	"github.com/tether-sandbox/tether/internal/plan/gitmeta"
 	"github.com/tether-sandbox/tether/internal/plan/secrets"
@@ -71,6 +72,9 @@ type Plan struct {
 	// Widened names what reached the policy from the environment.
 	Widened []string
 }
+
+// VerdictDir is where searches for secrets remember what they found.
+func (p *Plan) VerdictDir() string { return filepath.Join(p.StateDir, "verdicts") }
 
 // Root is a canonical folder with its identity.
 type Root struct {

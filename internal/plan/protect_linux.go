@@ -31,7 +31,7 @@ func (r *resolver) protected() error {
 			roots = append(roots, secrets.Root{Path: v.Path})
 		}
 	}
-	verdicts := filepath.Join(r.host.StateDir, "verdicts")
+	verdicts := r.p.VerdictDir()
 	// Without the folder nothing is remembered, and all is found again.
 	_ = os.MkdirAll(verdicts, 0o700)
 	cache := secrets.OpenCache(verdicts)

@@ -139,6 +139,7 @@ func (r *record) save(p *plan.Plan) error {
 // settle finds and neutralises what the command left that the host would run.
 // Findings are true beside an error.
 func (r *record) settle(p *plan.Plan) ([]gitmeta.Finding, error) {
+	secrets.Prune(p.VerdictDir(), time.Now()) // here, where no command waits for it
 	if r.file == nil {
 		return r.dead, nil
 	}
