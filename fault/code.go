@@ -61,6 +61,8 @@ const (
 	FileFailed Code = "FILE_FAILED"
 	// Cancelled: the caller took the call back; what it had started was killed.
 	Cancelled Code = "CANCELLED"
+	// EgressDenied: the policy lets no bytes go there.
+	EgressDenied Code = "EGRESS_DENIED"
 	// EmbedMissing: the embedding program did not lend its binary to the inner
 	// stage (see tether.Inner).
 	EmbedMissing Code = "EMBED_MISSING"

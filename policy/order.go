@@ -12,8 +12,8 @@ package policy
 //     secrets are hidden. For the same reason a p that shows them must also
 //     list what q lists of them.
 //   - p must hide and lock every pattern that q does, literally the same.
-//   - A network rule covers only the same rule, in any case: that a name lies
-//     in a wildcard or is public is for the gate to say.
+//   - A network rule covers only the same rule, however it is spelled; the
+//     public base covers every rule by name on its ports.
 //   - Variables to pass and to set are covered by the same entry. That Set
 //     beats Pass is not looked at; NoScrub passes all.
 //   - p must require of every guarantee what q requires.
@@ -142,7 +142,7 @@ func (s scope) networkWithin(t scope) bool {
 	if !coveredBy(s.publish, t.publish) {
 		return false
 	}
-	return s.mode == Offline || (!s.public || t.public) && coveredBy(s.allow, t.allow)
+	return s.mode == Offline || (!s.public || t.public) && len(t.unallowed(s.allow)) == 0
 }
 
 func (s scope) envWithin(t scope) bool {
@@ -222,7 +222,16 @@ func (m *scope) meetNetwork(s, t scope) {
 	}
 	m.publish = both(s.publish, t.publish)
 	m.public = s.public && t.public
-	m.allow = both(s.allow, t.allow) // neither holds what it denies
+	m.allow = minus(sorted(minus(s.allow, t.unallowed(s.allow)), minus(t.allow, s.unallowed(t.allow))), m.deny)
+	if m.public {
+		m.allow = minusFunc(m.allow, byBase)
+	}
+}
+
+// unallowed returns those of rules that s does not allow as a whole, by a rule
+// of its own or by its base. What s denies, it denies beside them.
+func (s scope) unallowed(rules []string) []string {
+	return minusFunc(rules, func(r string) bool { return has(s.allow, r) || s.public && byBase(r) })
 }
 
 func (m *scope) meetEnv(s, t scope) {

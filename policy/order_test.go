@@ -18,7 +18,7 @@ var (
 		"/var/lib/x", "/var/spool/x", "~", "~/p", "/home/u"}
 	someConfig = []string{".vscode", ".vscode/tasks.json", "/w/a/.vscode", "/w/a/.vscode/x", "~/p/.idea", ".idea"}
 	someNames  = []string{"*.a", "*.b", "x/**"}
-	someRules  = []string{"a.example", "b.example:443"}
+	someRules  = []string{"a.example", "b.example:443", "c.example:5432", "10.0.0.0/8", "localhost"}
 	someVars   = []string{"A", "B"}
 )
 
@@ -256,7 +256,8 @@ func answers(p policy.Policy) map[string]bool {
 	a["reach the host"] = open
 	a["reach the public"] = open || gated && p.Network.Public
 	for _, r := range someRules {
-		a["reach "+r] = open || gated && slices.Contains(p.Network.Allow, r) && !slices.Contains(p.Network.Deny, r)
+		based := p.Network.Public && strings.HasSuffix(strings.TrimSuffix(r, ":443"), ".example")
+		a["reach "+r] = open || gated && (based || slices.Contains(p.Network.Allow, r)) && !slices.Contains(p.Network.Deny, r)
 		a["reach denied "+r] = open || gated && !slices.Contains(p.Network.Deny, r)
 	}
 	for _, port := range []uint16{80, 81} {
@@ -343,11 +344,18 @@ func TestWithinEdges(t *testing.T) {
 		{"offline in gated", with(base, func(p *policy.Policy) { p.Network = policy.Network{} }),
 			with(gated, func(p *policy.Policy) { p.Network.Deny = []string{"x"} }), true, false},
 		{"case of a rule", with(gated, func(p *policy.Policy) { p.Network.Allow = []string{"a.EXAMPLE"} }), gated, true, true},
-		{"one rule more", with(gated, func(p *policy.Policy) { p.Network.Allow = []string{"a.example", "b"} }), gated, false, true},
+		{"a rule that the base holds", with(gated, func(p *policy.Policy) { p.Network.Allow = []string{"b", "c:22"} }), gated, true, true},
+		{"a list below the public base", with(gated, func(p *policy.Policy) {
+			p.Network.Public, p.Network.Allow = false, []string{"b.example", "*.c.example:8080"}
+		}), gated, true, false},
+		{"a list with more than the base", with(gated, func(p *policy.Policy) {
+			p.Network.Public, p.Network.Allow = false, []string{"localhost:3000"}
+		}), gated, false, false},
+		{"one rule more", with(gated, func(p *policy.Policy) { p.Network.Allow = []string{"a.example", "b:5432"} }), gated, false, true},
 		{"one denial more", with(gated, func(p *policy.Policy) { p.Network.Deny = []string{"b"} }), gated, true, false},
 		{"denied rule", with(gated, func(p *policy.Policy) {
-			p.Network.Allow = []string{"a.example", "b"}
-			p.Network.Deny = []string{"B"}
+			p.Network.Allow = []string{"a.example", "b:5432"}
+			p.Network.Deny = []string{"B:5432"}
 		}), gated, true, false},
 		{"published port", with(gated, func(p *policy.Policy) { p.Network.Publish = []uint16{80, 81} }), gated, false, true},
 		{"passed variable", base, with(base, func(p *policy.Policy) { p.Env.Pass = []string{"A"} }), true, false},

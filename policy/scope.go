@@ -3,6 +3,8 @@ package policy
 import (
 	"math"
 	"time"
+
+	"github.com/tether-sandbox/tether/internal/host"
 )
 
 // scope is what a policy comes to, in a form in which parts can be compared
@@ -96,11 +98,14 @@ func (s *scope) setNetwork(n Network) {
 		s.publish = sorted(n.Publish)
 	case Gated:
 		s.public = n.Public
-		s.deny = lower(n.Deny)
-		s.allow = minus(lower(n.Allow), s.deny)
+		s.deny = spelled(n.Deny)
+		s.allow = minus(spelled(n.Allow), s.deny)
+		if s.public {
+			s.allow = minusFunc(s.allow, byBase)
+		}
 		s.publish = sorted(n.Publish)
 	case Open: // every address, every port; nothing enforces the denials
-		s.deny = lower(n.Deny)
+		s.deny = spelled(n.Deny)
 	}
 }
 
@@ -173,19 +178,34 @@ func clean(paths []string, one func(string) (string, bool)) []string {
 	return out
 }
 
-// lower folds ASCII only: a rule in any other letters is the gate's to refuse.
-func lower(list []string) []string {
+// spelled returns rules in their one spelling. What is no rule stays as it is,
+// and equals only itself.
+func spelled(list []string) []string {
 	out := make([]string, len(list))
 	for i, s := range list {
-		b := []byte(s)
-		for j, c := range b {
-			if 'A' <= c && c <= 'Z' {
-				b[j] += 'a' - 'A'
-			}
+		out[i] = s
+		if r, err := host.ParseRule(s); err == nil {
+			out[i] = r.String()
 		}
-		out[i] = string(b)
 	}
 	return sorted(out)
+}
+
+// byBase tells whether the public base allows all that a rule does: a name on
+// its ports. Names that mean the machine or its cloud are not in it.
+func byBase(rule string) bool {
+	r, err := host.ParseRule(rule)
+	if err != nil || r.Name == "" || host.IsLocal(r.Name) || host.IsMetadata(r.Name) {
+		return false
+	}
+	for _, s := range r.Ports {
+		for p := int(s.First); p <= int(s.Last); p++ {
+			if !host.PublicPort(uint16(p)) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func without(list []string, s string) []string {

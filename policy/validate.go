@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/host"
 )
 
 // Validate returns the first thing in p that is malformed, contradicts another
@@ -15,8 +16,7 @@ import (
 //
 // Every error is a *fault.Error with a hint, and has the code POLICY_INVALID,
 // but SANDBOX_BAD_WORKSPACE for a workspace that is / or ~. Whether paths
-// exist, what else makes a workspace too wide, and what a network rule means
-// is not judged here.
+// exist, and what else makes a workspace too wide, is not judged here.
 func (p Policy) Validate() error {
 	if p.Profile == Nothing {
 		return invalid("the policy has no profile and runs nothing", "set profile to "+list(profiles()))
@@ -203,8 +203,8 @@ func (p Policy) checkNetwork() error {
 		rules []string
 	}{{"allow", n.Allow}, {"deny", n.Deny}} {
 		for _, rule := range l.rules {
-			if rule == "" || strings.ContainsFunc(rule, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-				return invalid("bad network rule "+quote(rule), "write it like example.com or example.com:443")
+			if _, err := host.ParseRule(rule); err != nil {
+				return invalid(err.Error(), err.(*host.Error).Hint)
 			}
 			if n.Mode != Gated {
 				return invalid("the rule to "+l.flag+" "+quote(rule)+" would not be enforced, because the network is "+n.Mode.String(),

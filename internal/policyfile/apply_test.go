@@ -198,7 +198,7 @@ func TestSmuggled(t *testing.T) {
 		{`profile = "full-access"`, `reads = ["/home/u"]`, "profile workspace-write"},
 		{`profile = "full-access"`, `accept = ["secrets=none"]`, "profile workspace-write"},
 		{``, `accept = ["limits=none"]`, "max-procs 5"},
-		{``, "network = \"gated\"\nonly-host = [\"evil.example:22\"]", "network gated"},
+		{``, "network = \"gated\"\nonly-host = [\"evil.example:5432\"]", "network gated"},
 	} {
 		l := foreign(t, c.text)
 		l.Trusted = true

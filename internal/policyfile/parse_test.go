@@ -133,7 +133,7 @@ func TestParseErrors(t *testing.T) {
 		{"climbing root", `allow-read = ["/x/../y"]`, "has a .. in it", ""},
 		{"pattern", `lock = ["a/"]`, `bad pattern "a/"`, "write a"},
 		{"every lock", `allow-config = ["."]`, "would lift every lock", ""},
-		{"rule", `deny-host = ["a b"]`, `bad network rule "a b"`, ""},
+		{"rule", `deny-host = ["a b"]`, `the rule "a b" names no host`, ""},
 		{"port 0", `publish = [0]`, "a port is a whole number between 1 and 65535", ""},
 		{"port too large", `publish = [65536]`, "a port is a whole number", ""},
 		{"no processes", `max-procs = 0`, "positive whole number", ""},
