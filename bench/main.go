@@ -60,6 +60,24 @@ type subject struct {
 	name string
 	argv []string
 	dir  string
+	data [][]byte // what its descriptors from 3 on hold
+}
+
+// files opens a subject's data; it is unlinked already.
+func (s subject) files() ([]*os.File, error) {
+	var files []*os.File
+	for _, content := range s.data {
+		f, err := os.CreateTemp("", "tether-bench-")
+		if err == nil {
+			os.Remove(f.Name())
+			files = append(files, f)
+			_, err = f.WriteAt(content, 0)
+		}
+		if err != nil {
+			return files, err
+		}
+	}
+	return files, nil
 }
 
 // inTurns times the subjects in turns, n rounds after one to warm up, and
@@ -70,13 +88,22 @@ func inTurns(n int, subjects []subject) ([]float64, error) {
 		for i, s := range subjects {
 			cmd := exec.Command(s.argv[0], s.argv[1:]...)
 			cmd.Dir = s.dir
+			files, err := s.files()
+			if err != nil {
+				return nil, err
+			}
+			cmd.ExtraFiles = files
 			begin := time.Now()
 			out, err := cmd.CombinedOutput()
+			took := time.Since(begin)
+			for _, f := range files {
+				f.Close()
+			}
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w: %s", s.name, err, out)
 			}
 			if round > 0 {
-				times[i] = append(times[i], float64(time.Since(begin).Microseconds())/1000)
+				times[i] = append(times[i], float64(took.Microseconds())/1000)
 			}
 		}
 	}
@@ -128,17 +155,24 @@ func (b bench) start() error {
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w: %s", err, out)
 	}
-	subjects := []subject{
-		{"bwrap true, network off", append(bwrapArgs(w, false), "true"), w},
-		{"true", []string{"true"}, w},
-		{"an empty Go program", []string{empty}, w},
-		{"tether version", []string{b.tether, "version"}, w},
-		{"tether run, native, network off", []string{b.tether, "run", "--provider", "native", "--no-network", "--", "true"}, w},
-		{"tether run, native, read-only", []string{b.tether, "run", "--provider", "native", "-p", "read-only", "--no-network", "--", "true"}, w},
+	same, err := sameByBwrap(w)
+	if err != nil {
+		return err
+	}
+	of := func(name string, argv ...string) subject { return subject{name: name, argv: argv, dir: w} }
+	run := func(name string, flags ...string) subject {
+		return of(name, append(append([]string{b.tether, "run", "--no-network"}, flags...), "--", "true")...)
+	}
+	subjects := []subject{same,
+		of("bwrap true, a dozen mounts, no filter", append(bwrapArgs(w, false), "true")...),
+		of("true", "true"),
+		of("an empty Go program", empty),
+		of("tether version", b.tether, "version"),
+		run("tether run, native", "--provider", "native"),
+		run("tether run, native, read-only", "--provider", "native", "-p", "read-only"),
 	}
 	if os.Geteuid() != 0 {
-		subjects = append(subjects, subject{"tether run, bwrap, network off",
-			[]string{b.tether, "run", "--provider", "bwrap", "--no-network", "--", "true"}, w})
+		subjects = append(subjects, run("tether run, bwrap", "--provider", "bwrap"))
 	}
 	m, err := inTurns(40, subjects)
 	if err != nil {
@@ -164,7 +198,7 @@ func (b bench) masks() error {
 			}
 			args = append(args, "--ro-bind", "/dev/null", path)
 		}
-		native := []subject{{"native", []string{b.tether, "run", "--provider", "native", "--no-network", "--", "true"}, w}}
+		native := []subject{{name: "native", argv: []string{b.tether, "run", "--provider", "native", "--no-network", "--", "true"}, dir: w}}
 		m, err := inTurns(9, native)
 		if err != nil {
 			return err
@@ -221,10 +255,10 @@ func (b bench) walk() error {
 	// Folders younger than two seconds are not remembered.
 	time.Sleep(3 * time.Second)
 	tether := func(name, dir string) subject {
-		return subject{name, []string{b.tether, "run", "--provider", "native", "--no-network", "--", "true"}, dir}
+		return subject{name: name, argv: []string{b.tether, "run", "--provider", "native", "--no-network", "--", "true"}, dir: dir}
 	}
 	subjects := []subject{
-		{"find over 100,000 files in 10,000 folders", []string{"sh", "-c", "find . >/dev/null"}, w},
+		{name: "find over 100,000 files in 10,000 folders", argv: []string{"sh", "-c", "find . >/dev/null"}, dir: w},
 		tether("tether run -- true there", w),
 		tether("tether run -- true in an empty workspace", small),
 	}
@@ -254,8 +288,8 @@ func (b bench) work() error {
 	}
 	build := []string{"gcc", "-O1", "-o", "a.out", "a.c"}
 	subjects := []subject{
-		{"a C build outside", build, w},
-		{"the same inside", append([]string{b.tether, "run", "--no-network", "--"}, build...), w},
+		{name: "a C build outside", argv: build, dir: w},
+		{name: "the same inside", argv: append([]string{b.tether, "run", "--no-network", "--"}, build...), dir: w},
 	}
 	m, err := inTurns(5, subjects)
 	if err != nil {
