@@ -5,12 +5,13 @@ GO ?= go
 .PHONY: demo test build install bench vet setup
 
 build:
-	$(GO) build -trimpath -ldflags "-s -w" -o bin/tether ./cmd/tether
+	$(GO) build -trimpath -ldflags "-s -w" -o bin/ ./cmd/...
 
 PREFIX ?= /usr/local
 
 install: build
 	install -D -m 0755 bin/tether $(DESTDIR)$(PREFIX)/bin/tether
+	install -D -m 0755 bin/tether-mcp $(DESTDIR)$(PREFIX)/bin/tether-mcp
 	ln -sf tether $(DESTDIR)$(PREFIX)/bin/tether-sh
 
 demo: build

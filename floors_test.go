@@ -20,15 +20,17 @@ var floors = map[string]int{
 	"policy": 1, "fact": 2, "internal/policyfile": 2, // what may happen, what did, what files say
 	"internal/plan":    3,                                                                     // the policy, pinned to this machine
 	"internal/environ": 4, "internal/guard": 4, "internal/enforce": 4, "internal/filegate": 4, // mechanisms
-	"internal/factlog": 4,
-	"internal/egress":  4,
-	"internal/world":   5, // places
-	".":                6, // the API
-	"tool":             7, // what an agent calls
-	"internal/flagset": 8,
-	"cmd/tether":       9, // surfaces
-	"bench":            9,
-	"demo":             9,
+	"internal/factlog":   4,
+	"internal/egress":    4,
+	"internal/world":     5, // places
+	".":                  6, // the API
+	"tool":               7, // what an agent calls
+	"internal/flagset":   8,
+	"internal/mcpserver": 8,
+	"cmd/tether":         9, // surfaces
+	"cmd/tether-mcp":     9,
+	"bench":              9,
+	"demo":               9,
 }
 
 // owner names the one package that may import each heavy dependency, and why
@@ -39,6 +41,8 @@ var owner = map[string]string{
 	"github.com/creack/pty":           "internal/world/local/stream", // terminals
 	"golang.org/x/net/idna":           "internal/host",               // names in other letters
 	"golang.org/x/net/bpf":            "",                            // tests only
+	"github.com/modelcontextprotocol": "internal/mcpserver",          // MCP
+	module + "/internal/mcpserver":    "cmd/tether-mcp",              // ... which costs each start 2 ms
 	"pgregory.net/rapid":              "",                            // tests only
 	"github.com/rogpeppe/go-internal": "",                            // tests only
 }

@@ -66,6 +66,8 @@ const (
 	// EmbedMissing: the embedding program did not lend its binary to the inner
 	// stage (see tether.Inner).
 	EmbedMissing Code = "EMBED_MISSING"
+	// McpMissing: the program that serves MCP is not where it is looked for.
+	McpMissing Code = "MCP_MISSING"
 	// Internal: a fault of Tether's own; please report it.
 	Internal Code = "INTERNAL"
 )

@@ -126,6 +126,15 @@ func (t *Tools) Call(ctx context.Context, name string, args json.RawMessage, wat
 	return Result{}, fault.New(fault.UsageInvalid, "there is no tool "+quote(name)).WithHint(BashName + " or " + EditName)
 }
 
+// Refused is the result of a call that a surface refuses before the tool is
+// asked. A name that no tool has is taken for edit's.
+func Refused(name string, err error) Result {
+	if name == BashName {
+		return bashResult(bashFailed(err))
+	}
+	return editResult(EditOutput{Error: asError(err)})
+}
+
 // decode reads arguments strictly: a name that is misspelt would otherwise be
 // a wish that nobody hears.
 func decode(args json.RawMessage, into any) error {

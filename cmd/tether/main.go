@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/tether-sandbox/tether"
 	"github.com/tether-sandbox/tether/fault"
@@ -30,6 +29,7 @@ const usage = `usage: tether VERB [flags] [-- CMD [ARG...]]
   sh [flags] [-c CMD]             a confined shell, for programs that start $SHELL
   edit view|write|replace|list|search PATH
                                   read and change files under the same policy
+  mcp [flags]                     the same tools for an agent: an MCP server on stdio
   explain [flags] [-- CMD]        what would hold for a command, without running it
   policy show|check|trust         the policy that holds, and the files that it comes from
   doctor [--fix] [--json]         how strong each guarantee is here, and how to raise it
@@ -56,7 +56,7 @@ func main() {
 
 func run(args []string, std stdio) int {
 	verbs := map[string]verb{"run": runVerb, "sh": shVerb, "explain": explainVerb, "edit": editVerb, "policy": policyVerb, "doctor": doctorVerb,
-		"clean": cleanVerb, "version": versionVerb}
+		"clean": cleanVerb, "mcp": mcpVerb, "version": versionVerb}
 	// As a shell: through a link that is called so, or with a shell's own flag.
 	name := strings.TrimPrefix(filepath.Base(args[0]), "-")
 	if name == "tether-sh" {
@@ -98,10 +98,7 @@ func finish(status int, err error) func(io.Writer) int {
 		if errors.Is(err, flagset.ErrHelp) {
 			return 0
 		}
-		fmt.Fprintf(w, "tether: %s\n", message(err))
-		if hint := fault.HintOf(err); hint != "" {
-			fmt.Fprintf(w, "hint: %s\n", printable(hint))
-		}
+		flagset.Tell(w, err)
 		if status == 0 {
 			status = exitOurs
 		}
@@ -109,28 +106,8 @@ func finish(status int, err error) func(io.Writer) int {
 	}
 }
 
-// message returns "CODE: what happened" for any error.
-func message(err error) string {
-	if _, ok := errors.AsType[*fault.Error](err); ok {
-		return printable(err.Error())
-	}
-	return string(fault.CodeOf(err)) + ": " + printable(err.Error())
-}
-
-// printable keeps control characters of foreign text, such as file names, away
-// from the terminal, and those that change the order or the look of the rest.
-func printable(s string) string {
-	clean := func(r rune) rune {
-		if r == '\t' || r == '\n' {
-			return ' '
-		}
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\uFFFD' || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
-			return '?'
-		}
-		return r
-	}
-	return strings.Map(clean, s)
-}
+// printable keeps what would act on a terminal out of foreign text.
+func printable(s string) string { return flagset.Printable(s) }
 
 func versionVerb(_ []string, std stdio) (int, error) {
 	_, err := fmt.Fprintln(std.out, "tether", version)

@@ -186,20 +186,36 @@ func (f *Flags) Effective() (policyfile.Effective, error) {
 	return policyfile.Apply(f.base(), layers...)
 }
 
-// Open opens a session under the policy files and the flags.
-func (f *Flags) Open(ctx context.Context) (*tether.Session, error) {
+// At returns the same flags for another workspace.
+func (f *Flags) At(workspace string) *Flags {
+	g := *f
+	g.Workspace = workspace
+	return &g
+}
+
+// Options says how a session under the policy files and the flags is opened.
+func (f *Flags) Options() (tether.Options, error) {
 	e, err := f.Effective()
 	if err != nil {
-		return nil, err
+		return tether.Options{}, err
 	}
 	switch {
 	case e.Policy.Network.Mode == policy.Gated:
-		return nil, fault.New(fault.SandboxUnavailable, "the gate is not part of this build").
+		return tether.Options{}, fault.New(fault.SandboxUnavailable, "the gate is not part of this build").
 			WithHint("--network none, or --network open to share the host's network")
 	case e.Audit:
-		return nil, fault.New(fault.StoreUnavailable, "the policy asks for a durable log, which is not part of this build").
+		return tether.Options{}, fault.New(fault.StoreUnavailable, "the policy asks for a durable log, which is not part of this build").
 			WithHint("leave out audit = true")
 	}
 	f.Origins = e.Origins
-	return tether.Open(ctx, tether.Options{Policy: e.Policy, Provider: e.Provider, NoSandbox: f.NoSandbox})
+	return tether.Options{Policy: e.Policy, Provider: e.Provider, NoSandbox: f.NoSandbox}, nil
+}
+
+// Open opens a session under the policy files and the flags.
+func (f *Flags) Open(ctx context.Context) (*tether.Session, error) {
+	o, err := f.Options()
+	if err != nil {
+		return nil, err
+	}
+	return tether.Open(ctx, o)
 }

@@ -1,0 +1,10 @@
+//go:build !linux
+
+package main
+
+import "github.com/tether-sandbox/tether/fault"
+
+// mcpVerb refuses: nothing can be confined here.
+func mcpVerb([]string, stdio) (int, error) {
+	return 0, fault.New(fault.SandboxUnavailable, "there is no provider for this system in this build").WithHint("run tether on Linux")
+}
