@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -144,7 +145,11 @@ func folders(roots []*mcp.Root) []string {
 		if err != nil || u.Scheme != "file" || u.Host != "" && u.Host != "localhost" || !filepath.IsAbs(u.Path) {
 			continue
 		}
-		if real, err := filepath.EvalSymlinks(u.Path); err == nil {
+		real, err := filepath.EvalSymlinks(u.Path)
+		if err != nil {
+			continue
+		}
+		if info, err := os.Stat(real); err == nil && info.IsDir() {
 			list = append(list, real)
 		}
 	}
