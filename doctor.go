@@ -68,6 +68,6 @@ func try(ctx context.Context, name, dir string) Provider {
 	if err == nil {
 		err = fault.New(fault.IsolationUnavailable, "even true(1) fails inside")
 	}
-	p.Code, p.Why, p.Hint = fault.CodeOf(err), err.Error(), fault.HintOf(err)
+	p.Code, p.Why, p.Hint = fault.CodeOf(err), fault.TextOf(err), fault.HintOf(err)
 	return p
 }

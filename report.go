@@ -1,7 +1,6 @@
 package tether
 
 import (
-	"fmt"
 	"syscall"
 	"time"
 
@@ -142,16 +141,4 @@ func report(pol policy.Policy, p *plan.Plan, kind enforce.Kind, grades []enforce
 		r.Notes = append(r.Notes, Note(n))
 	}
 	return r
-}
-
-// signalName returns the name of a signal as kill(1) spells it.
-func signalName(s syscall.Signal) string {
-	names := map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT",
-		syscall.SIGILL: "ILL", syscall.SIGTRAP: "TRAP", syscall.SIGABRT: "ABRT", syscall.SIGFPE: "FPE",
-		syscall.SIGKILL: "KILL", syscall.SIGSEGV: "SEGV", syscall.SIGPIPE: "PIPE", syscall.SIGALRM: "ALRM",
-		syscall.SIGTERM: "TERM", syscall.SIGBUS: "BUS"}
-	if n, ok := names[s]; ok {
-		return n
-	}
-	return fmt.Sprintf("%d", int(s))
 }

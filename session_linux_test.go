@@ -135,7 +135,7 @@ func TestOutcomes(t *testing.T) {
 		{tether.Command{Shell: "exit 7"}, tether.Exited, 7, ""},
 		{tether.Command{Shell: "exit 255"}, tether.Exited, 255, ""},
 		{tether.Command{Shell: "kill -KILL $$"}, tether.Signaled, 137, "KILL"},
-		{tether.Command{Shell: "kill -USR1 $$"}, tether.Signaled, 138, "10"},
+		{tether.Command{Shell: "kill -USR1 $$"}, tether.Signaled, 138, "USR1"},
 		{tether.Command{Args: []string{"no-such-program"}}, tether.NotFound, 127, ""},
 		{tether.Command{Args: []string{"./missing/x"}}, tether.NotFound, 127, ""},
 		{tether.Command{Args: []string{"./text"}}, tether.NotExecutable, 126, ""},

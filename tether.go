@@ -21,6 +21,7 @@ package tether
 import (
 	"context"
 	"os"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/tether-sandbox/tether/fault"
@@ -83,9 +84,9 @@ func Open(_ context.Context, o Options) (*Session, error) {
 	if err := o.Policy.Validate(); err != nil {
 		return nil, err
 	}
-	if o.Policy.Limits.MemoryBytes > 0 {
-		return nil, fault.New(fault.LimitUnenforceable, "memory cannot be limited by a provider of this build").
-			WithHint("leave out --max-memory, or limit it from outside: systemd-run --user --scope -p MemoryMax=1G")
+	if n := o.Policy.Limits.MemoryBytes; n > 0 {
+		return nil, fault.New(fault.LimitUnenforceable, "memory cannot be limited by a provider of this build, only from outside").
+			WithHint("systemd-run --user --scope -p MemoryMax=" + strconv.FormatInt(n, 10) + " tether run -- CMD")
 	}
 	kind, err := providerKind(o.Provider)
 	if err != nil {
@@ -111,8 +112,8 @@ func providerKind(name string) (enforce.Kind, error) {
 		return "", fault.New(fault.SandboxUnavailable, "provider "+name+" is not part of this build").
 			WithHint("--provider auto")
 	}
-	return "", fault.New(fault.PolicyInvalid, "there is no provider "+quoteWord(name)).
-		WithHint("--provider auto, native, bwrap or guard")
+	return "", fault.New(fault.PolicyInvalid, "there is no provider "+quoteWord(name)+"; there are auto, native, bwrap and guard").
+		WithHint("--provider auto")
 }
 
 // Policy is what the session runs under.

@@ -50,9 +50,18 @@ func (e *Error) Error() string {
 	}
 	if e.Err != nil {
 		b.WriteString(": ")
-		b.WriteString(e.Err.Error())
+		b.WriteString(strings.TrimPrefix(e.Err.Error(), string(e.Code)+": ")) // once is enough
 	}
 	return b.String()
+}
+
+// TextOf returns the text of err without the code that stands before it, for
+// those who show [CodeOf] beside it.
+func TextOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.TrimPrefix(err.Error(), string(CodeOf(err))+": ")
 }
 
 // Unwrap returns the cause.

@@ -14,6 +14,20 @@ func TestErrorText(t *testing.T) {
 	if got, want := e.Error(), "SANDBOX_BAD_WORKSPACE: cannot use it: file does not exist"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	if got, want := fault.TextOf(e), "cannot use it: file does not exist"; got != want {
+		t.Errorf("TextOf: got %q, want %q", got, want)
+	}
+	same := fault.Wrap(fault.SandboxBadWorkspace, "outer", e)
+	if got, want := same.Error(), "SANDBOX_BAD_WORKSPACE: outer: cannot use it: file does not exist"; got != want {
+		t.Errorf("one code twice: got %q, want %q", got, want)
+	}
+	other := fault.Wrap(fault.Internal, "outer", e)
+	if got, want := other.Error(), "INTERNAL: outer: SANDBOX_BAD_WORKSPACE: cannot use it: file does not exist"; got != want {
+		t.Errorf("two codes: got %q, want %q", got, want)
+	}
+	if fault.TextOf(nil) != "" || fault.TextOf(errors.New("x: y")) != "x: y" {
+		t.Error("TextOf of what has no code")
+	}
 	if !errors.Is(e, fs.ErrNotExist) {
 		t.Error("the cause is lost")
 	}

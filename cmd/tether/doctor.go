@@ -52,7 +52,7 @@ func doctorVerb(args []string, std stdio) (int, error) {
 	}
 	for _, p := range d.Providers {
 		if !p.Works {
-			fmt.Fprintf(std.out, "\nprovider %s does not work here: %s\n", p.Name, printable(p.Why))
+			fmt.Fprintf(std.out, "\nprovider %s does not work here: %s: %s\n", p.Name, p.Code, printable(p.Why))
 			if p.Hint != "" {
 				fmt.Fprintln(std.out, "  hint:", printable(p.Hint))
 			}

@@ -8,6 +8,7 @@ type flags struct {
 	json    bool
 	report  string
 	verbose bool
+	quiet   bool
 }
 
 // newFlags returns the flags of a verb.
@@ -16,5 +17,6 @@ func newFlags(verb string) *flags {
 	f.Set.BoolVar(&f.json, "json", false, "print one JSON object with the output and the report")
 	f.Set.StringVar(&f.report, "report", "", "write the report as JSON to `FILE`")
 	f.Set.BoolVar(&f.verbose, "v", false, "print the report on stderr")
+	f.Set.BoolVar(&f.quiet, "q", false, "leave out the closing line on a terminal")
 	return f
 }

@@ -178,3 +178,28 @@ func TestHiddenFilesStayHiddenWhenFoldersMove(t *testing.T) {
 		}
 	})
 }
+
+// Who asks by name for what stays hidden is told so.
+func TestAllowReadOfHidden(t *testing.T) {
+	providers(t, func(t *testing.T, j *jail) {
+		j.plant(".env", ".ssh/config", "open/x")
+		outside := j.write(filepath.Join(j.out, "prod.env"), "x")
+		j.plant(filepath.Join(j.out, ".env"))
+		for path, want := range map[string]string{".env": "SANDBOX_VIOLATION", ".ssh": "SANDBOX_VIOLATION", ".ssh/config": "SANDBOX_VIOLATION",
+			filepath.Join(j.out, ".env"): "SANDBOX_VIOLATION", "open/x": "", "open": "", outside: "", j.out: ""} {
+			r := finishCommand(t, j.command("--allow-read", path, "--", "true"))
+			if got := r.exit == exitOurs && strings.Contains(r.stderr, want+": "); got != (want != "") {
+				t.Errorf("--allow-read %s: got exit %d, %q", path, r.exit, r.stderr)
+			}
+		}
+	})
+}
+
+// The variable that tells a command what confines it says what does.
+func TestSandboxVariable(t *testing.T) {
+	providers(t, func(t *testing.T, j *jail) {
+		if r := j.run(`echo $TETHER_SANDBOX`); r.stdout != j.provider+"\n" {
+			t.Errorf("got %q, want %s", r.stdout, j.provider)
+		}
+	})
+}

@@ -17,7 +17,7 @@ import (
 )
 
 const policyUsage = `usage: tether policy show [flags]      the policy that holds under these flags, and who set what
-       tether policy check FILE       whether a policy file is right; prints nothing if it is
+       tether policy check FILE       whether a policy file is right and can be held by this build
        tether policy trust [--yes]    let the workspace's file, as it is now, widen; --revoke takes it back
 `
 
@@ -119,11 +119,25 @@ func policyCheck(args []string, std stdio) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	e, errs := policyfile.Check(name, content)
 	status := 0
-	for _, err := range policyfile.Check(name, content) {
+	for _, err := range errs {
 		status = finish(exitOurs, err)(std.err)
 	}
-	return status, nil
+	if status != 0 {
+		return status, nil
+	}
+	// Right, and of no use here: better said now than by the first run.
+	for _, r := range flagset.NotInThisBuild(e) {
+		at := name
+		for _, o := range e.Origins {
+			if o.Key == r.Key && o.Line > 0 {
+				at = name + ":" + strconv.Itoa(o.Line)
+			}
+		}
+		fmt.Fprintf(std.err, "tether: note: %s: every run under this is refused: %s\n", printable(at), flagset.Message(r.Err))
+	}
+	return 0, nil
 }
 
 // readFile reads a file that the user named, up to a size that no policy file
@@ -199,7 +213,7 @@ func policyTrust(args []string, std stdio) (int, error) {
 		fmt.Fprint(std.out, "Trust exactly this content? [y/N] ")
 		answer, _ := bufio.NewReader(io.LimitReader(std.in, 1024)).ReadString('\n')
 		if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
-			return 0, fault.New(fault.ApprovalDenied, "nothing was trusted").WithHint("answer y, or type tether policy trust --yes")
+			return 0, fault.New(fault.ApprovalDenied, "nothing was trusted").WithHint("tether policy trust --yes")
 		}
 	}
 	return 0, policyfile.Trust(state, workspace, l.Content)

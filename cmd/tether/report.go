@@ -26,7 +26,7 @@ func (f *flags) openReport(pol policy.Policy) (*reportFile, error) {
 		return nil, nil
 	}
 	bad := func(what string, err error) error {
-		return fault.Wrap(fault.UsageInvalid, what, err).WithHint("name a file outside of the workspace, or use --json")
+		return fault.Wrap(fault.UsageInvalid, what, err).WithHint("--json")
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(f.report))
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/tether-sandbox/tether"
 	"github.com/tether-sandbox/tether/fault"
@@ -81,7 +82,7 @@ func (f *flags) failed(err error, std stdio, found ...tether.Finding) (int, erro
 		return exitOurs, err
 	}
 	_ = writeJSON(std.out, map[string]any{"outcome": "failed", "exit": exitOurs, "findings": append([]tether.Finding{}, found...),
-		"error": map[string]string{"code": string(fault.CodeOf(err)), "what": err.Error(), "hint": fault.HintOf(err)}})
+		"error": map[string]string{"code": string(fault.CodeOf(err)), "what": fault.TextOf(err), "hint": fault.HintOf(err)}})
 	return exitOurs, nil
 }
 
@@ -105,7 +106,7 @@ func (f *flags) tell(c tether.Command, res tether.Result, to *reportFile, std st
 	case res.Outcome == tether.NotExecutable:
 		finish(0, fault.New(fault.CommandNotExecutable, c.Args[0]+" cannot be executed"))(std.err)
 	case res.TimedOut:
-		finish(0, fault.New(fault.LimitTime, "the time limit ended the command").WithHint("--timeout TIME"))(std.err)
+		finish(0, fault.New(fault.LimitTime, "the time limit ended the command").WithHint("--timeout "+longer(res.Duration)))(std.err)
 	}
 	if res.Report.Provider == enforcedByNobody || res.Report.Provider == unconfined {
 		fmt.Fprintf(std.err, "tether: nothing confined this command (provider %s, overall %s)\n", res.Report.Provider, res.Report.Overall)
@@ -122,10 +123,15 @@ func (f *flags) tell(c tether.Command, res tether.Result, to *reportFile, std st
 	for _, line := range findingLines(res.Findings) {
 		fmt.Fprintln(std.err, "tether:", line)
 	}
-	if line := receipt(res); line != "" && !f.json && isTerminal(std.err) {
+	if line := receipt(res); line != "" && !f.json && !f.quiet && isTerminal(std.err) {
 		fmt.Fprintln(std.err, "tether:", line)
 	}
 	return nil
+}
+
+// longer is a time limit that is worth trying next.
+func longer(d time.Duration) string {
+	return (2 * d.Round(time.Second)).String()
 }
 
 // jsonResult is a result as --json prints it. Fields are only ever added.

@@ -3,6 +3,7 @@ package enforce
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/plan"
@@ -71,7 +72,7 @@ func Grades(kind Kind, p *plan.Plan, m Machine) []Graded {
 	} else {
 		add(policy.Write, policy.Complete, "read-only mounts; no nested user namespaces by system call filter", "")
 	}
-	add(policy.Secrets, policy.Complete, fmt.Sprintf("%d masks over the files present at the start", len(p.Masks)),
+	add(policy.Secrets, policy.Complete, masksOver(len(p.Masks)),
 		"a secret that is created during the run is not hidden from it")
 	switch p.Policy.Network.Mode {
 	case policy.Offline:
@@ -104,11 +105,22 @@ func Grades(kind Kind, p *plan.Plan, m Machine) []Graded {
 	return out
 }
 
+// masksOver says in words how many files are hidden.
+func masksOver(n int) string {
+	switch n {
+	case 0:
+		return "a search at the start, which found nothing to hide"
+	case 1:
+		return "a mask over the one that was present at the start"
+	}
+	return fmt.Sprintf("masks over the %d that were present at the start", n)
+}
+
 // Meets says whether grades reach what a policy requires. The error names the
 // first guarantee that falls short; the hint accepts all that do.
 func Meets(pol policy.Policy, kind Kind, grades []Graded) error {
 	var short *fault.Error
-	hint := "tether doctor, or"
+	hint := ""
 	for _, of := range policy.Guarantees {
 		g := Graded{Guarantee: of, Reason: "it is not graded"} // None, unless the list says more
 		if i := slices.IndexFunc(grades, func(g Graded) bool { return g.Guarantee == of }); i >= 0 {
@@ -127,7 +139,7 @@ func Meets(pol policy.Policy, kind Kind, grades []Graded) error {
 	if short == nil {
 		return nil
 	}
-	return short.WithHint(hint)
+	return short.WithHint(strings.TrimSpace(hint))
 }
 
 // Overall is the lowest grade among the required guarantees.

@@ -39,7 +39,7 @@ func badValue(name, value string) string {
 func (in *Input) check() error {
 	if in.Policy.NoScrub && in.Profile != policy.FullAccess {
 		return fault.New(fault.PolicyInvalid, "the whole environment passes under full-access only").
-			WithHint("tether run --env NAME")
+			WithHint("--profile full-access")
 	}
 	for _, name := range in.Policy.Pass {
 		if err := checkName(name); err != nil {
@@ -91,7 +91,7 @@ func checkName(name string) error {
 	}
 	if strings.ContainsAny(name, "*?,") {
 		return fault.New(fault.PolicyInvalid, "variable "+name+" is a pattern; variables are passed by exact name").
-			WithHint("tether run --env NAME")
+			WithHint("--env " + strings.Trim(name, "*?,"))
 	}
 	if reserved(name) {
 		return fault.New(fault.PolicyInvalid, "variable "+name+" is set by Tether alone")

@@ -157,7 +157,7 @@ func Build(in Input) (Result, error) {
 	}
 	env["TETHER"] = "1"
 	if in.Sandbox != "" {
-		env["TETHER_SANDBOX"] = in.Sandbox
+		env[sandboxName] = in.Sandbox
 	}
 	res.finish(env)
 	in.creates(env, &res)
@@ -319,4 +319,19 @@ func (in *Input) tmp() string {
 		return "/tmp"
 	}
 	return in.Tmp
+}
+
+// sandboxName is the variable that tells a command what confines it.
+const sandboxName = "TETHER_SANDBOX"
+
+// Within returns an environment as Build made it, for a sandbox of another
+// provider.
+func Within(env []string, provider string) []string {
+	out := slices.Clone(env)
+	for i, kv := range out {
+		if strings.HasPrefix(kv, sandboxName+"=") {
+			out[i] = sandboxName + "=" + provider
+		}
+	}
+	return out
 }

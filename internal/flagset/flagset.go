@@ -108,7 +108,7 @@ func (f *Flags) rule(key string, change func(string) (string, error)) func(strin
 		}
 		if key == "network" {
 			if f.network != "" && f.network != s {
-				return fault.New(fault.PolicyInvalid, "the network cannot be both "+f.network+" and "+s).WithHint("--network " + s + ", or --network " + f.network)
+				return fault.New(fault.PolicyInvalid, "the network cannot be both "+f.network+" and "+s).WithHint("--network " + s)
 			}
 			f.network = s
 		}
@@ -199,13 +199,8 @@ func (f *Flags) Options() (tether.Options, error) {
 	if err != nil {
 		return tether.Options{}, err
 	}
-	switch {
-	case e.Policy.Network.Mode == policy.Gated:
-		return tether.Options{}, fault.New(fault.SandboxUnavailable, "the gate is not part of this build").
-			WithHint("--network none, or --network open to share the host's network")
-	case e.Audit:
-		return tether.Options{}, fault.New(fault.StoreUnavailable, "the policy asks for a durable log, which is not part of this build").
-			WithHint("leave out audit = true")
+	if refused := NotInThisBuild(e); len(refused) > 0 {
+		return tether.Options{}, refused[0].Err
 	}
 	f.Origins = e.Origins
 	return tether.Options{Policy: e.Policy, Provider: e.Provider, NoSandbox: f.NoSandbox}, nil
@@ -218,4 +213,27 @@ func (f *Flags) Open(ctx context.Context) (*tether.Session, error) {
 		return nil, err
 	}
 	return tether.Open(ctx, o)
+}
+
+// Refusal is why every run under a policy is refused, and the key it is about.
+type Refusal struct {
+	Key string
+	Err error
+}
+
+// NotInThisBuild lists what a policy asks for that this build cannot do.
+func NotInThisBuild(e policyfile.Effective) []Refusal {
+	var out []Refusal
+	if e.Policy.Network.Mode == policy.Gated {
+		out = append(out, Refusal{"network", fault.New(fault.SandboxUnavailable,
+			"the gate is not part of this build; the network can be none, or open, which is the host's").WithHint("--network none")})
+	}
+	if e.Audit {
+		out = append(out, Refusal{"audit", fault.New(fault.StoreUnavailable,
+			"the policy asks for a durable log, which is not part of this build").WithHint("audit = false")})
+	}
+	if _, err := tether.Open(context.Background(), tether.Options{Policy: e.Policy}); fault.CodeOf(err) == fault.LimitUnenforceable {
+		out = append(out, Refusal{"max-memory", err})
+	}
+	return out
 }

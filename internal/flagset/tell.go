@@ -13,14 +13,18 @@ import (
 // Tell prints an error as every failure of ours is printed: its code and what
 // happened, and the hint, if there is one.
 func Tell(w io.Writer, err error) {
-	what := err.Error()
-	if _, ok := errors.AsType[*fault.Error](err); !ok {
-		what = string(fault.CodeOf(err)) + ": " + what
-	}
-	fmt.Fprintf(w, "tether: %s\n", Printable(what))
+	fmt.Fprintf(w, "tether: %s\n", Message(err))
 	if hint := fault.HintOf(err); hint != "" {
 		fmt.Fprintf(w, "hint: %s\n", Printable(hint))
 	}
+}
+
+// Message returns "CODE: what happened" for any error.
+func Message(err error) string {
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return Printable(err.Error())
+	}
+	return string(fault.CodeOf(err)) + ": " + Printable(err.Error())
 }
 
 // Printable keeps control characters of foreign text, such as file names, away

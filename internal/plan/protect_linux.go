@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/plan/gitmeta"
 	"github.com/tether-sandbox/tether/internal/plan/secrets"
 	"github.com/tether-sandbox/tether/policy"
@@ -43,6 +44,9 @@ func (r *resolver) protected() error {
 	_ = cache.Save()
 	r.p.Found = found
 	r.p.Masks = append(r.p.Masks, found.Masks...)
+	if err := r.named(); err != nil {
+		return err
+	}
 	r.p.Sockets = append(r.p.Sockets, found.Sockets...)
 	r.p.Sockets = append(r.p.Sockets, r.hostSockets()...)
 
@@ -68,6 +72,20 @@ func (r *resolver) protected() error {
 	}
 	for _, path := range found.Unreadable {
 		r.note("the folder "+quote(path)+" cannot be searched and is hidden whole", "")
+	}
+	return nil
+}
+
+// named refuses to show by name what is hidden all the same: whoever asks for a
+// file must not find out by reading nothing from it.
+func (r *resolver) named() error {
+	if r.p.Policy.Profile == policy.FullAccess {
+		return nil // nothing is hidden there
+	}
+	for _, v := range r.p.Views {
+		if v.Origin == Added && slices.ContainsFunc(r.p.Masks, func(m secrets.Mask) bool { return inside(v.Path, m.Path) }) {
+			return fault.New(fault.SandboxViolation, quote(v.Path)+" is hidden, because of its name or what it holds, and no flag or policy shows it")
+		}
 	}
 	return nil
 }

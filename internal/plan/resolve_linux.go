@@ -101,7 +101,7 @@ func (r *resolver) roots(dir string) error {
 	}
 	if !r.shown(start.Path) {
 		return fault.New(fault.SandboxViolation, "the start folder "+quote(start.Path)+" lies outside of the workspace "+quote(ws.Path)).
-			WithHint("start in a folder inside it, or add --allow-read " + quote(start.Path))
+			WithHint("--allow-read " + quote(start.Path))
 	}
 	r.p.Dir = start.Path
 	return nil

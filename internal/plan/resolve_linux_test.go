@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/plan/secrets"
 	"github.com/tether-sandbox/tether/internal/need"
 	"github.com/tether-sandbox/tether/policy"
 )
@@ -536,17 +537,20 @@ func TestChildOfAPlan(t *testing.T) {
 func TestAddedFilesAreProtected(t *testing.T) {
 	g := newGround(t)
 	env, plain, start := g.write(g.out+"/.env", "X=1\n"), g.write(g.out+"/plain", ""), g.write(g.out+"/.bashrc", "")
-	p := g.plan(func(pol *policy.Policy) { pol.Write = []string{env, plain, start} })
-	masked := func(path string) bool {
-		for _, m := range p.Masks {
-			if m.Path == path {
-				return true
-			}
+	for _, change := range []func(*policy.Policy){
+		func(pol *policy.Policy) { pol.Write = []string{env} },
+		func(pol *policy.Policy) { pol.Read = []string{env} },
+	} {
+		pol := g.policy()
+		change(&pol)
+		if _, err := g.resolve(pol, ""); fault.CodeOf(err) != fault.SandboxViolation {
+			t.Errorf("a hidden file by name: got %v, want SANDBOX_VIOLATION", err)
 		}
-		return false
 	}
+	p := g.plan(func(pol *policy.Policy) { pol.Write = []string{plain, start} })
+	masked := slices.ContainsFunc(p.Masks, func(m secrets.Mask) bool { return m.Path == plain })
 	locked := slices.ContainsFunc(p.Locks, func(l Lock) bool { return l.Path == start && !l.Writable })
-	if !masked(env) || masked(plain) || !locked {
-		t.Errorf("%s hidden: %v, want true; %s hidden: %v, want false; %s locked: %v, want true", env, masked(env), plain, masked(plain), start, locked)
+	if masked || !locked {
+		t.Errorf("%s hidden: %v, want false; %s locked: %v, want true", plain, masked, start, locked)
 	}
 }

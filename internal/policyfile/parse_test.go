@@ -200,7 +200,7 @@ func TestOtherEdge(t *testing.T) {
 func TestCheckTellsAll(t *testing.T) {
 	text := "profil = 1\nhome = 3\nlock = [\"ok\", \"a/\"]\n"
 	var got []string
-	for _, err := range policyfile.Check("f", []byte(text)) {
+	for _, err := range checked(text) {
 		got = append(got, strings.SplitN(err.Error(), ": ", 3)[1])
 	}
 	if want := []string{"f:1:1", "f:2:8", "f:3:15"}; !reflect.DeepEqual(got, want) {
@@ -210,10 +210,10 @@ func TestCheckTellsAll(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&b, "k%d = 1\n", i)
 	}
-	if got := len(policyfile.Check("f", []byte(b.String()))); got != 20 {
+	if got := len(checked(b.String())); got != 20 {
 		t.Errorf("got %d errors, want 20", got)
 	}
-	if errs := policyfile.Check("f", []byte(strings.Replace(full, "set-env.C = \"c\"", "", 1))); len(errs) != 0 {
+	if errs := checked(strings.Replace(full, "set-env.C = \"c\"", "", 1)); len(errs) != 0 {
 		t.Errorf("a good file: %v", errs)
 	}
 }
@@ -231,7 +231,7 @@ func TestContradictions(t *testing.T) {
 		{"profile = \"full-access\"\nprotect = [\"*.x\"]", "f:2:12: full access protects no file", ""},
 		{"network = \"none\"\nprofile = \"full-access\"", "f:2:1: full access cannot hold the network none", ""},
 	} {
-		errs := policyfile.Check("f", []byte(c.text))
+		errs := checked(c.text)
 		if len(errs) != 1 || !strings.Contains(errs[0].Error(), c.want) || !strings.Contains(fault.HintOf(errs[0]), c.hint) {
 			t.Errorf("%q\ngot  %v (%s)\nwant %s (%s)", c.text, errs, fault.HintOf(append(errs, nil)[0]), c.want, c.hint)
 		}
@@ -267,4 +267,10 @@ func FuzzParse(f *testing.F) {
 			again(t, e)
 		}
 	})
+}
+
+// checked returns the errors of a file.
+func checked(text string) []error {
+	_, errs := policyfile.Check("f", []byte(text))
+	return errs
 }

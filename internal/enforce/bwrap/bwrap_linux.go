@@ -93,7 +93,7 @@ func rooted(dir string) error {
 func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enforce.Process, error) {
 	if id.Idmapped {
 		return nil, fault.New(fault.SandboxUnavailable, "bwrap cannot map root's own workspace to an unused id").
-			WithHint("run tether as an ordinary user, or with --provider native")
+			WithHint("--provider native")
 	}
 	path, err := Find()
 	if err != nil {

@@ -104,7 +104,7 @@ func environment(p *plan.Plan, pol policy.Policy, host plan.Host, o world.Option
 		}
 		in.GitConfig, in.GoModules, in.MavenRepository = p.GitConfig, p.GoModules, p.MavenRepository
 		company(&in, p, host.Home)
-		in.Sandbox = "native" // which provider it is, is known only when it has started
+		in.Sandbox = string(enforce.Native) // another provider puts its own name there
 		in.Add = p.Env
 	} else if in.Home == "" || pol.Profile == policy.FullAccess {
 		in.Home = host.Home

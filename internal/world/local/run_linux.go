@@ -15,6 +15,7 @@ import (
 	"github.com/tether-sandbox/tether/internal/enforce/landlock"
 	"github.com/tether-sandbox/tether/internal/enforce/native"
 	"github.com/tether-sandbox/tether/internal/enforce/seccomp"
+	"github.com/tether-sandbox/tether/internal/environ"
 	"github.com/tether-sandbox/tether/internal/plan"
 	"github.com/tether-sandbox/tether/internal/world"
 	"github.com/tether-sandbox/tether/internal/world/local/stream"
@@ -169,6 +170,7 @@ func start(kind enforce.Kind, p *plan.Plan, early world.Warm, job enforce.Job) (
 			proc, err = stage.Begin(job)
 		}
 	case enforce.Bwrap:
+		job.Order.Env = environ.Within(job.Order.Env, string(kind))
 		proc, err = bwrap.Start(p.Identity, network, filepath.Join(p.StateDir, "stubs"), job)
 	case enforce.Unconfined, enforce.Guard:
 		proc, err = startBare(job)
