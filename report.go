@@ -46,6 +46,9 @@ type Result struct {
 	// not kept; a line in the text says where.
 	StdoutDropped int64 `json:"stdout_dropped,omitempty"`
 	StderrDropped int64 `json:"stderr_dropped,omitempty"`
+	// Interrupted says that Ctrl-C was typed on a terminal that the command had
+	// for its own, so that nobody else on it was interrupted.
+	Interrupted bool `json:"-"`
 }
 
 // Report says how strong each guarantee was.
@@ -97,7 +100,7 @@ type Finding struct {
 }
 
 func result(pol policy.Policy, p *plan.Plan, out world.Outcome, look guard.Verdict) Result {
-	r := Result{Outcome: Exited, Exit: out.Exit, TimedOut: out.TimedOut, Duration: out.Duration,
+	r := Result{Outcome: Exited, Exit: out.Exit, TimedOut: out.TimedOut, Interrupted: out.Interrupted, Duration: out.Duration,
 		Denials: []Denial{}, Findings: findings(out), Report: report(pol, p, out.Provider, out.Grades)}
 	r.Report.Tried = out.Tried
 	for _, n := range look.Notes {

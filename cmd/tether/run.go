@@ -69,6 +69,9 @@ func (f *flags) run(c tether.Command, std stdio) (int, error) {
 	if err := f.tell(c, res, to, std); err != nil {
 		return 0, err
 	}
+	if res.Signal == "INT" && !f.json {
+		interrupted(res, std)
+	}
 	return res.Exit, nil
 }
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/tether-sandbox/tether/fault"
-	"github.com/tether-sandbox/tether/internal/plan/secrets"
 	"github.com/tether-sandbox/tether/internal/need"
+	"github.com/tether-sandbox/tether/internal/plan/secrets"
 	"github.com/tether-sandbox/tether/policy"
 )
 

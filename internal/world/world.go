@@ -85,6 +85,8 @@ type Outcome struct {
 	// NotExecuted is the errno for which the program could not be executed.
 	NotExecuted int
 	TimedOut    bool
+	// Interrupted says that Ctrl-C was typed on a terminal that was the command's.
+	Interrupted bool
 	Duration    time.Duration
 	// Notes are things that went differently than usual.
 	Notes    []string

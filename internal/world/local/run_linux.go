@@ -79,7 +79,7 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 	if serr := set.Settled(ctx); err == nil && serr != nil && !errors.Is(serr, context.Canceled) {
 		lost = fault.Wrap(fault.OutputLost, "the command ran, and its output could not be written", serr)
 	}
-	out.Duration = time.Since(begin)
+	out.Duration, out.Interrupted = time.Since(begin), set.Interrupted()
 	findings, ferr := before.settle(p)
 	<-proc.Gone() // no dead child is left for somebody else to bury
 	out.Findings = findings
@@ -257,7 +257,10 @@ type streams struct {
 func newStreams(p *plan.Plan, c *world.Command) *streams {
 	s := &streams{options: stream.Options{Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Owner: owner(p.Identity)}}
 	f, ok := c.Stdin.(*os.File)
-	if s.onTerminal = ok && f != nil && stream.IsTerminal(f); s.onTerminal {
+	s.onTerminal = ok && f != nil && stream.IsTerminal(f)
+	// Where the output goes elsewhere the terminal keeps its mode, and signals
+	// come to the caller as ever.
+	if out, ok := c.Stdout.(*os.File); s.onTerminal && ok && out != nil && stream.IsTerminal(out) {
 		raw := make(chan os.Signal, 8)
 		s.options.OnSignal = func(s os.Signal) {
 			select {

@@ -1,10 +1,12 @@
 package stream
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
 	"strconv"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,6 +20,10 @@ type input struct {
 	dst   int // of to
 	stop  *event
 	carry func() error
+	// interrupt is the key that interrupts, 0 for none; interrupted says that
+	// it was typed.
+	interrupt   byte
+	interrupted atomic.Bool
 }
 
 // errGone: the command has closed its input, or is no more.
@@ -299,6 +305,9 @@ func (in *input) keys(ready func() bool) error {
 			continue
 		case n <= 0:
 			return err
+		}
+		if in.interrupt != 0 && bytes.IndexByte(buf[:n], in.interrupt) >= 0 {
+			in.interrupted.Store(true)
 		}
 		if _, err := in.write(buf[:n]); err != nil {
 			return err

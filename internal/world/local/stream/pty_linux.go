@@ -122,7 +122,10 @@ func (s *Set) openKeyboard(stdin, master *os.File, t *terminal) error {
 		return err
 	}
 	in.carry = func() error { return in.keys(nil) }
+	in.interrupt = t.mode.saved.Cc[unix.VINTR]
+	s.interrupted = &in.interrupted
 	if !t.raw {
+		in.interrupt = 0 // the terminal itself tells whom it concerns
 		in.carry = func() error { return in.lines(t.mode.saved.Cc[unix.VEOF : unix.VEOF+1]) }
 	}
 	s.in = newJob(in)

@@ -37,6 +37,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 )
 
 // Options says where a command's input comes from and its output goes.
@@ -86,6 +87,8 @@ type Set struct {
 	// terminal tells that the command has a terminal of ours.
 	terminal bool
 	filters  []*Filter
+	// interrupted says that the key was typed that interrupts; may be nil.
+	interrupted *atomic.Bool
 	// restore puts the caller's terminal back; it can be called repeatedly.
 	restore func()
 
@@ -248,6 +251,10 @@ func (s *Set) Close() error {
 	}
 	return nil
 }
+
+// Interrupted tells whether the key that interrupts (Ctrl-C) was typed while the
+// caller's terminal was in raw mode: the command got it, and nobody else did.
+func (s *Set) Interrupted() bool { return s.interrupted != nil && s.interrupted.Load() }
 
 // Dropped returns what was kept from the caller's terminal. Call it after
 // Settled or Close.

@@ -17,6 +17,18 @@ func IsTerminal(f *os.File) bool {
 	}) == nil
 }
 
+// Foreground tells whether f is this process's own terminal and its keys are for
+// it.
+func Foreground(f *os.File) bool {
+	there := false
+	_ = withFD(f, func(fd int) error {
+		pgrp, err := unix.IoctlGetUint32(fd, unix.TIOCGPGRP)
+		there = err == nil && int(pgrp) == unix.Getpgrp()
+		return err
+	})
+	return there
+}
+
 func isTTY(fd int) bool {
 	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	return err == nil
