@@ -22,6 +22,7 @@ var floors = map[string]int{
 	"internal/environ": 4, "internal/guard": 4, "internal/enforce": 4, "internal/filegate": 4, // mechanisms
 	"internal/factlog":   4,
 	"internal/egress":    4,
+	"internal/redact":    4, // secrets out of what comes back
 	"internal/world":     5, // places
 	".":                  6, // the API
 	"tool":               7, // what an agent calls
