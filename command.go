@@ -114,8 +114,10 @@ func (s *Session) runOnce(ctx context.Context, c Command, argv []string, early w
 	if err := look.Err(); err != nil {
 		return Result{}, err
 	}
+	red := s.redactor(p)
 	cmd := world.Command{Args: argv, Provider: s.provider, Warm: early, Last: last, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
-		Time: s.policy.Limits.Time, Signals: c.Signals}
+		Time: s.policy.Limits.Time, Signals: c.Signals,
+		Through: red.through(), Check: s.mayLeave(red, argv)}
 	if cmd.Time == 0 && !c.Stream {
 		cmd.Time = DefaultTime
 	}
@@ -158,6 +160,7 @@ func (s *Session) runOnce(ctx context.Context, c Command, argv []string, early w
 		res.Stderr, cut, res.StderrDropped = stderr.Text()
 		res.Truncated = res.Truncated || cut
 	}
+	red.report(&res)
 	return res, nil
 }
 

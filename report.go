@@ -8,6 +8,7 @@ import (
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/guard"
 	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/internal/redact"
 	"github.com/tether-sandbox/tether/internal/world"
 	"github.com/tether-sandbox/tether/policy"
 )
@@ -61,11 +62,16 @@ type Report struct {
 	Hidden int `json:"hidden"`
 	// Tried says which providers were tried before, and why they failed.
 	Tried []string `json:"tried,omitempty"`
+	// Redacted counts the marks that were put in place of secrets, by name.
+	Redacted []Redaction `json:"redacted,omitempty"`
 	// Widened names what widened the policy from the environment.
 	Widened []string `json:"widened,omitempty"`
 	// Notes are things worth knowing, with what to do about each.
 	Notes []Note `json:"notes,omitempty"`
 }
+
+// Redaction says how often one secret was replaced by [REDACTED:NAME].
+type Redaction = redact.Count
 
 // Grade says how far one guarantee held, by what means, and why not further.
 type Grade struct {

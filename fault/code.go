@@ -63,6 +63,11 @@ const (
 	Cancelled Code = "CANCELLED"
 	// EgressDenied: the policy lets no bytes go there.
 	EgressDenied Code = "EGRESS_DENIED"
+	// EgressSecret: what was to leave holds a secret.
+	EgressSecret Code = "EGRESS_SECRET"
+	// TextRedacted: a text that was to be written holds a mark, [REDACTED:NAME],
+	// where the original has a secret.
+	TextRedacted Code = "TEXT_REDACTED"
 	// EmbedMissing: the embedding program did not lend its binary to the inner
 	// stage (see tether.Inner).
 	EmbedMissing Code = "EMBED_MISSING"

@@ -14,6 +14,7 @@ package policy
 //   - p must hide and lock every pattern that q does, literally the same.
 //   - A network rule covers only the same rule, however it is spelled; the
 //     public base covers every rule by name on its ports.
+//   - p must redact the value of every variable that q does.
 //   - Variables to pass and to set are covered by the same entry. That Set
 //     beats Pass is not looked at; NoScrub passes all.
 //   - p must require of every guarantee what q requires.
@@ -146,6 +147,9 @@ func (s scope) networkWithin(t scope) bool {
 }
 
 func (s scope) envWithin(t scope) bool {
+	if !coveredBy(t.redact, s.redact) {
+		return false
+	}
 	if !t.passAll && (s.passAll || !coveredBy(s.pass, t.pass)) {
 		return false
 	}
@@ -235,6 +239,7 @@ func (s scope) unallowed(rules []string) []string {
 }
 
 func (m *scope) meetEnv(s, t scope) {
+	m.redact = sorted(s.redact, t.redact)
 	switch {
 	case s.passAll:
 		m.pass, m.passAll = t.pass, t.passAll

@@ -43,7 +43,7 @@ func valid() *rapid.Generator[policy.Policy] {
 				Processes:   oneOf[int64](0, 7, 9).Draw(t, "processes"),
 				FileBytes:   oneOf[int64](0, 7).Draw(t, "file"),
 			},
-			Env: policy.Env{Pass: draw("pass", someVars)},
+			Env: policy.Env{Pass: draw("pass", someVars), Redact: draw("redact", someVars)},
 		}
 		if rapid.Bool().Draw(t, "sets") {
 			p.Env.Set = map[string]string{"A": oneOf("1", "2").Draw(t, "value")}

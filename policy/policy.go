@@ -133,6 +133,10 @@ type Env struct {
 	Set map[string]string
 	// NoScrub hands the caller's whole environment through; FullAccess only.
 	NoScrub bool
+	// Redact names variables whose values are secrets whatever they look like:
+	// they are kept out of everything that comes back, also where the variable
+	// itself is passed.
+	Redact []string
 }
 
 // Home says what HOME is inside.

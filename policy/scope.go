@@ -26,6 +26,7 @@ type scope struct {
 	pass     []string
 	passAll  bool
 	set      map[string]string
+	redact   []string
 	home     Home
 	limits   [5]int64
 	required [len(Guarantees)]Grade
@@ -52,6 +53,7 @@ func scopeOf(p Policy) scope {
 	if !s.passAll {
 		s.pass = sorted(p.Env.Pass)
 	}
+	s.redact = sorted(p.Env.Redact)
 	for name, value := range p.Env.Set {
 		if s.set == nil {
 			s.set = make(map[string]string, len(p.Env.Set))
@@ -119,7 +121,7 @@ func (s scope) policy() Policy {
 		Protect:  Protect{Hidden: s.hidden, Locked: s.locked, AllowConfig: s.unlocked},
 		Commands: s.commands,
 		Network:  Network{Mode: s.mode, Public: s.public, Allow: s.allow, Deny: s.deny, Publish: s.publish},
-		Env:      Env{Pass: s.pass, Set: s.set, NoScrub: s.passAll},
+		Env:      Env{Pass: s.pass, Set: s.set, NoScrub: s.passAll, Redact: s.redact},
 		Home:     s.home,
 		Limits:   spelledLimits(s.limits),
 	}

@@ -222,7 +222,7 @@ func (p Policy) checkNetwork() error {
 
 func (p Policy) checkEnv() error {
 	const hint = "use letters, digits and _, and no digit first"
-	for _, name := range p.Env.Pass {
+	for _, name := range slices.Concat(p.Env.Pass, p.Env.Redact) {
 		if !envName(name) {
 			return invalid("bad variable name "+quote(name), hint)
 		}

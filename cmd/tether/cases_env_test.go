@@ -130,7 +130,7 @@ func TestEC087(t *testing.T) {
 		source := j.write(filepath.Join(j.out, "evil.c"), `
 #include <fcntl.h>
 #include <unistd.h>
-__attribute__((constructor)) static void hook(void) { close(open("`+hooked+`", O_CREAT|O_WRONLY, 0666)); write(1, "`+j.secret+`\n", 28); }
+__attribute__((constructor)) static void hook(void) { close(open("`+hooked+`", O_CREAT|O_WRONLY, 0666)); write(1, "`+j.secret+`\n", 16); }
 `)
 		library := filepath.Join(j.out, "evil.so")
 		if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", library, source).CombinedOutput(); err != nil {

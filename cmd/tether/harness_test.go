@@ -52,7 +52,8 @@ type jail struct {
 	w, out string
 	// state is where Tether keeps its own files.
 	state string
-	// secret is what must never be seen: a random string.
+	// secret is what must never be seen: a random string. It is too short to be
+	// redacted, which would keep a hole from being seen.
 	secret string
 	flags  []string
 	env    []string
@@ -94,7 +95,7 @@ func newJail(t testing.TB, provider string) *jail {
 	})
 	_ = os.Chmod(top, 0o755)
 	j := &jail{t: t, provider: provider, w: filepath.Join(top, "w"), out: filepath.Join(top, "out"),
-		state: filepath.Join(top, "state"), secret: fmt.Sprintf("S3NTINEL%016x", rand.Uint64())}
+		state: filepath.Join(top, "state"), secret: fmt.Sprintf("S3NTINEL%07x", rand.Uint32()>>4)}
 	for _, d := range []string{j.w, j.out, j.state} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			t.Fatal(err)

@@ -49,6 +49,9 @@ type Plan struct {
 	Sockets []string
 	// Env is the whole environment of the command.
 	Env []string
+	// Scrubbed are the caller's variables that are not simply handed on: that
+	// do not pass, pass in part, or pass because the policy names them.
+	Scrubbed []string
 	// Repos is what is known of git in reach.
 	Repos []gitmeta.Repo
 	// GitSearch is what a search for them starts from, without a workspace.

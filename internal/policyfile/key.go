@@ -48,6 +48,7 @@ func keys() []key {
 		{"publish", ports, `[8080]`},
 		{"fetch", word, `"public"`},
 		{"env", list, `["CI", "LANG=C.UTF-8"]`},
+		{"redact", list, `["DB_URL"]`},
 		{"home", word, `"workspace"`},
 		{"no-scrub", truth, `true`},
 		{"timeout", size, `"90s"`},
@@ -169,6 +170,8 @@ func set(e *Effective, c Change) (err error) {
 			return perr
 		}
 		p.Env.Add(v)
+	case "redact":
+		p.Env.Redact = add(p.Env.Redact, s)
 	case "no-scrub":
 		p.Env.NoScrub, err = boolean(s)
 	case "timeout":

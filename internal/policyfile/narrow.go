@@ -81,7 +81,7 @@ func widens(below Effective, c Change) bool {
 	p := below.Policy
 	one := Effective{Policy: p}
 	switch c.Key {
-	case "deny-host", "protect", "lock":
+	case "deny-host", "protect", "lock", "redact":
 		return false
 	case "only-host":
 		return !c.Empty && p.Network.Mode != policy.Open && !slices.Contains(p.Network.Allow, c.Value)

@@ -30,6 +30,7 @@ deny-host = ["b.example"]
 publish = [8080, 0x50]
 fetch = "public"
 env = ["CI", "A=1"]
+redact = ["DB_URL"]
 home = "private"
 no-scrub = false
 timeout = "90s"
@@ -67,7 +68,7 @@ func TestEveryKey(t *testing.T) {
 						AllowConfig: []string{".vscode/settings.json"}},
 					Network: policy.Network{Mode: policy.Gated, Public: true, Allow: []string{"a.example:8443"},
 						Deny: []string{"b.example"}, Publish: []uint16{8080, 80}},
-					Env: policy.Env{Pass: []string{"CI"}, Set: map[string]string{"A": "1", "B": "b b", "D": "d"}},
+					Env: policy.Env{Pass: []string{"CI"}, Set: map[string]string{"A": "1", "B": "b b", "D": "d"}, Redact: []string{"DB_URL"}},
 					Limits: policy.Limits{Time: 90 * time.Second, OutputBytes: 10 << 20, Processes: 200,
 						MemoryBytes: 4096, FileBytes: 1 << 30},
 					Accept: map[policy.Guarantee]policy.Grade{policy.Secrets: policy.Partial},

@@ -41,6 +41,7 @@ func Render(e Effective) string {
 		r.scalar("fetch", e.Fetch)
 	}
 	r.env(p.Env)
+	r.list("redact", p.Env.Redact, false)
 	r.scalar("home", p.Home.String())
 	if p.Env.NoScrub {
 		r.bare("no-scrub", "true")

@@ -44,7 +44,7 @@ func plain(e policyfile.Effective) policyfile.Effective {
 	e.Origins = nil
 	p := &e.Policy
 	for _, list := range []*[]string{&p.Reads.Only, &p.Read, &p.Write, &p.Protect.Hidden, &p.Protect.Locked,
-		&p.Protect.AllowConfig, &p.Network.Allow, &p.Network.Deny, &p.Env.Pass} {
+		&p.Protect.AllowConfig, &p.Network.Allow, &p.Network.Deny, &p.Env.Pass, &p.Env.Redact} {
 		*list = slices.Compact(slices.Sorted(slices.Values(*list)))
 		if len(*list) == 0 {
 			*list = nil

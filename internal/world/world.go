@@ -62,6 +62,13 @@ type Command struct {
 	Stdin io.Reader
 	// Stdout and Stderr get the output as it comes.
 	Stdout, Stderr io.Writer
+	// Through, when set, is called for each stream of output, and what it
+	// returns takes the output and passes on to w what should go there. It is
+	// closed at the end if it can be.
+	Through func(w io.Writer) io.Writer
+	// Check, when set, is asked right before the command starts, when all else
+	// is prepared; its error is that of Run.
+	Check func(ctx context.Context) error
 	// Time ends the command; zero does not.
 	Time time.Duration
 	// Grace is how long the command has between SIGTERM and SIGKILL; zero is

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -80,7 +81,7 @@ func workspaceKey(p *plan.Plan) string {
 // policyKey names what a policy allows, apart from the workspace and limits.
 func policyKey(pol policy.Policy) string {
 	pol = pol.Canonical()
-	pol.Workspace, pol.Limits = "", policy.Limits{}
+	pol.Workspace, pol.Limits, pol.Env.Redact = "", policy.Limits{}, nil
 	raw, err := json.Marshal(pol)
 	if err != nil {
 		raw = fmt.Appendf(nil, "%#v", pol)
@@ -114,7 +115,9 @@ func environment(p *plan.Plan, pol policy.Policy, host plan.Host, o world.Option
 		return err
 	}
 	p.Env = res.Env
+	p.Scrubbed = slices.Concat(res.Dropped, res.Trimmed, res.Passed)
 	for _, r := range res.Refused {
+		p.Scrubbed = append(p.Scrubbed, r.Name)
 		p.Notes = append(p.Notes, plan.Note{What: "the variable " + r.Name + " was not passed: " + r.Why,
 			Hint: "--env " + r.Name})
 	}

@@ -63,6 +63,12 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 		return world.Outcome{Findings: before.dead}, err
 	}
 	job.Order.Wary = early != nil && early.live != nil && early.live.company
+	if c.Check != nil {
+		if err := c.Check(ctx); err != nil {
+			before.drop()
+			return world.Outcome{Findings: before.dead}, err
+		}
+	}
 	out, proc, err := startFirst(p, c, abi, job)
 	if err != nil {
 		before.drop()
@@ -255,7 +261,7 @@ type streams struct {
 
 // newStreams also takes the signals over that a terminal in raw mode is told of.
 func newStreams(p *plan.Plan, c *world.Command) *streams {
-	s := &streams{options: stream.Options{Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Owner: owner(p.Identity)}}
+	s := &streams{options: stream.Options{Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Through: c.Through, Owner: owner(p.Identity)}}
 	f, ok := c.Stdin.(*os.File)
 	s.onTerminal = ok && f != nil && stream.IsTerminal(f)
 	// Where the output goes elsewhere the terminal keeps its mode, and signals

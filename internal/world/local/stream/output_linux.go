@@ -20,11 +20,13 @@ type output struct {
 	sink    *sink        // the file of the caller that to ends in, if any
 	plain   bool         // to is the sink itself
 	last    func() error // runs when all has been carried
+	ours    bool         // to ends in a Capture
 	settled atomic.Bool
 }
 
 func newOutput(src *os.File, w io.Writer) (*output, error) {
-	o := &output{src: src, to: w}
+	_, ours := w.(*Capture)
+	o := &output{src: src, to: w, ours: ours}
 	var err error
 	if o.raw, err = src.SyscallConn(); err != nil {
 		src.Close()
@@ -62,10 +64,7 @@ func (o *output) release() {
 }
 
 // foreign: a Capture and files (but see sink) do not hold us up for ever.
-func (o *output) foreign() bool {
-	_, ours := o.to.(*Capture)
-	return o.sink == nil && !ours
-}
+func (o *output) foreign() bool { return o.sink == nil && !o.ours }
 
 func (o *output) run() (err error) {
 	defer o.release() // the command gets SIGPIPE from now on

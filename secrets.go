@@ -1,0 +1,190 @@
+package tether
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/internal/plan/secrets"
+	"github.com/tether-sandbox/tether/internal/redact"
+	"github.com/tether-sandbox/tether/policy"
+)
+
+// redactor keeps the secrets of one plan out of what comes back: credentials
+// among the caller's variables, the contents of protected files, and what the
+// policy names. A nil one has none to keep.
+type redactor struct {
+	ready chan struct{} // closed when what follows is there
+	all   *redact.Matcher
+	// sent finds what must not leave in the arguments of a tool: all but the
+	// variables that the policy passes.
+	sent  *redact.Matcher
+	left  int
+	short []string
+	tally redact.Tally
+}
+
+// redactor begins to gather the secrets of a plan. The files are read while
+// other things happen.
+func (s *Session) redactor(p *plan.Plan) *redactor {
+	r := &redactor{ready: make(chan struct{})}
+	look := func(name string) bool { return slices.Contains(p.Scrubbed, name) }
+	values, short := redact.Environ(s.environ, look, s.policy.Env.Redact)
+	values = slices.DeleteFunc(values, func(v redact.Value) bool { return s.policy.Env.Set[v.Name] == v.Text })
+	r.short = short
+	sources := protected(p)
+	if len(values) == 0 && len(sources) == 0 {
+		if len(short) == 0 {
+			return nil
+		}
+		close(r.ready)
+		return r
+	}
+	passed := func(v redact.Value) bool { return s.policy.Env.NoScrub || slices.Contains(s.policy.Env.Pass, v.Name) }
+	go func() {
+		defer close(r.ready)
+		found, left := redact.Files(sources)
+		r.all = redact.New(slices.Concat(values, found))
+		r.sent = r.all
+		if slices.ContainsFunc(values, passed) {
+			r.sent = redact.New(append(slices.DeleteFunc(values, passed), found...))
+		}
+		r.left = left + r.all.Left()
+	}()
+	return r
+}
+
+// protected are the files whose contents are secret: the hidden ones, and those
+// that are shown without their credentials.
+func protected(p *plan.Plan) []redact.Source {
+	var list []redact.Source
+	for i := range p.Masks {
+		if m := &p.Masks[i]; m.Size > 0 || m.Kind == secrets.MaskDir {
+			list = append(list, redact.Source{Path: m.Path, Dev: m.Dev, Ino: m.Ino})
+		}
+	}
+	for i := range p.Locks {
+		if l := &p.Locks[i]; l.Content != nil && l.Ino != 0 {
+			list = append(list, redact.Source{Path: l.Path, Dev: l.Dev, Ino: l.Ino})
+		}
+	}
+	return list
+}
+
+// matcher returns what finds the secrets, as soon as it is there.
+func (r *redactor) matcher() *redact.Matcher {
+	if r == nil {
+		return nil
+	}
+	<-r.ready
+	return r.all
+}
+
+// through is the place of a redactor in a stream of output.
+func (r *redactor) through() func(io.Writer) io.Writer {
+	if r == nil {
+		return nil
+	}
+	return func(w io.Writer) io.Writer { return &late{r: r, to: w} }
+}
+
+// text redacts a whole text.
+func (r *redactor) text(s string) string {
+	if r == nil || s == "" {
+		return s
+	}
+	return r.matcher().Text(s, &r.tally)
+}
+
+// late redacts as soon as it is known what. It is used by one goroutine.
+type late struct {
+	r     *redactor
+	to    io.Writer
+	known bool
+	w     *redact.Writer // nil when there is nothing to find
+}
+
+func (l *late) Write(p []byte) (int, error) {
+	if !l.known {
+		if m := l.r.matcher(); m != nil {
+			l.w = m.Writer(l.to, &l.r.tally)
+		}
+		l.known = true
+	}
+	if l.w == nil {
+		return l.to.Write(p)
+	}
+	return l.w.Write(p)
+}
+
+func (l *late) Close() error {
+	if l.w == nil {
+		return nil
+	}
+	return l.w.Close()
+}
+
+// mayLeave returns a check that no argument holds a secret, for commands that
+// can send it somewhere.
+func (s *Session) mayLeave(r *redactor, argv []string) func(context.Context) error {
+	if r == nil || s.policy.Network.Mode == policy.Offline || s.provider == enforce.Unconfined {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		select {
+		case <-r.ready:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if name, found := r.sent.FindString(strings.Join(argv, "\x00")); found {
+			return secretLeaves("an argument of the command", name, s.has(name))
+		}
+		return nil
+	}
+}
+
+// has tells whether the caller has a variable.
+func (s *Session) has(name string) bool {
+	return slices.ContainsFunc(s.environ, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+}
+
+func secretLeaves(where, name string, variable bool) error {
+	err := fault.New(fault.EgressSecret, where+" holds a secret, "+name)
+	if variable {
+		return err.WithHint("--env " + name + ", if the command may have it")
+	}
+	return err.WithHint("leave it out: it comes from a protected file")
+}
+
+// report puts into a report what was redacted and what could not be, and keeps
+// secrets out of the report itself.
+func (r *redactor) report(res *Result) {
+	if r == nil {
+		return
+	}
+	<-r.ready
+	for i := range res.Denials {
+		d := &res.Denials[i]
+		d.What, d.Remedy = r.text(d.What), r.text(d.Remedy)
+	}
+	for i := range res.Findings {
+		res.Findings[i].Path, res.Findings[i].What = r.text(res.Findings[i].Path), r.text(res.Findings[i].What)
+	}
+	for i := range res.Report.Notes {
+		res.Report.Notes[i].What = r.text(res.Report.Notes[i].What)
+	}
+	for _, name := range r.short {
+		res.Report.Notes = append(res.Report.Notes, Note{
+			What: fmt.Sprintf("the value of %s is not redacted: it is shorter than %d characters", name, redact.MinLength)})
+	}
+	if r.left > 0 {
+		res.Report.Notes = append(res.Report.Notes, Note{
+			What: fmt.Sprintf("there are more protected files and secrets than are redacted: %d were left out", r.left)})
+	}
+	res.Report.Redacted = r.tally.Counts()
+}
