@@ -101,6 +101,19 @@ func (r *redactor) text(s string) string {
 	return r.matcher().Text(s, &r.tally)
 }
 
+// count redacts a whole text and adds the number of marks to n.
+func (r *redactor) count(s string, n *int) string {
+	if r == nil || s == "" {
+		return s
+	}
+	var tally redact.Tally
+	s = r.matcher().Text(s, &tally)
+	for _, c := range tally.Counts() {
+		*n += c.Count
+	}
+	return s
+}
+
 // late redacts as soon as it is known what. It is used by one goroutine.
 type late struct {
 	r     *redactor

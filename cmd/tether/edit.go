@@ -126,6 +126,7 @@ func (e *edit) view(files *tether.Files, args []string) (any, error) {
 		return v, nil
 	}
 	_, err = io.WriteString(e.std.out, v.Text)
+	e.redacted(v.Redacted)
 	if v.Truncated || v.Partial {
 		fmt.Fprintf(e.std.err, "tether: %d of %d lines; the rest was not printed\n", max(0, v.Last-v.First+1), v.TotalLines)
 	}
@@ -184,10 +185,18 @@ func (e *edit) search(files *tether.Files, args []string) (any, error) {
 	for _, m := range r.Matches {
 		fmt.Fprintf(e.std.out, "%s:%d:%s\n", printable(m.Path), m.Line, m.Text)
 	}
+	e.redacted(r.Redacted)
 	if r.Truncated {
 		fmt.Fprintln(e.std.err, "tether: there is more than was found")
 	}
 	return r, nil
+}
+
+// redacted says that what was printed is not what the files hold.
+func (e *edit) redacted(n int) {
+	if n > 0 {
+		fmt.Fprintln(e.std.err, "tether: [REDACTED:NAME] stands for a secret in", n, "places")
+	}
 }
 
 func (e *edit) print(entries []tether.Entry) {

@@ -126,6 +126,9 @@ func (f *flags) tell(c tether.Command, res tether.Result, to *reportFile, std st
 	for _, line := range findingLines(res.Findings) {
 		fmt.Fprintln(std.err, "tether:", line)
 	}
+	if line := redacted(res.Report.Redacted); line != "" && !f.json && !(isTerminal(std.out) && isTerminal(std.err)) {
+		fmt.Fprintln(std.err, "tether:", line)
+	}
 	if line := receipt(res); line != "" && !f.json && !f.quiet && isTerminal(std.err) {
 		fmt.Fprintln(std.err, "tether:", line)
 	}
@@ -166,6 +169,23 @@ func findingLines(findings []tether.Finding) []string {
 	return lines
 }
 
+// redacted says what a program that reads the output must know: it is not what
+// the command wrote.
+func redacted(list []tether.Redaction) string {
+	if len(list) == 0 {
+		return ""
+	}
+	const most = 5
+	var names []string
+	for _, r := range list[:min(len(list), most)] {
+		names = append(names, fmt.Sprintf("%s (%d)", r.Name, r.Count))
+	}
+	if n := len(list) - most; n > 0 {
+		names = append(names, fmt.Sprintf("%d more", n))
+	}
+	return "the output was changed: [REDACTED:NAME] stands for the secrets " + strings.Join(names, ", ")
+}
+
 // receipt is the one line that says what was worth knowing.
 func receipt(res tether.Result) string {
 	var parts []string
@@ -184,6 +204,11 @@ func receipt(res tether.Result) string {
 		}
 	}
 	add(res.Report.Hidden, "secret hidden", "secrets hidden")
+	marks := 0
+	for _, r := range res.Report.Redacted {
+		marks += r.Count
+	}
+	add(marks, "secret redacted in the output", "secrets redacted in the output")
 	add(len(res.Denials), "thing refused", "things refused")
 	add(later, "changed file runs later on the host", "changed files run later on the host")
 	return strings.Join(parts, ", ")

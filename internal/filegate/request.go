@@ -34,6 +34,9 @@ type ViewResult struct {
 	// SHA256 is of the whole file as it lies there, in hexadecimal; empty when
 	// it was not read whole, or is not shown whole.
 	SHA256 string `json:"sha256,omitempty"`
+	// Redacted counts the marks in Text, [REDACTED:NAME], that stand for
+	// secrets. Package tether sets it.
+	Redacted int `json:"redacted,omitempty"`
 	// Filtered: credentials were taken out of a git configuration.
 	Filtered bool `json:"filtered,omitempty"`
 	// Locked: it can be read and not written.
@@ -168,6 +171,8 @@ type SearchResult struct {
 	Files  int `json:"files"`
 	Binary int `json:"binary"`
 	Large  int `json:"large"`
+	// Redacted counts the marks in Matches; see ViewResult.
+	Redacted int `json:"redacted,omitempty"`
 	// Truncated: more was there than a bound allowed.
 	Truncated bool `json:"truncated"`
 }
