@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/enforce"
@@ -27,6 +28,7 @@ type redactor struct {
 	left  int
 	short []string
 	tally redact.Tally
+	used  atomic.Bool // there was some output
 }
 
 // redactor begins to gather the secrets of a plan. The files are read while
@@ -128,6 +130,7 @@ func (l *late) Write(p []byte) (int, error) {
 			l.w = m.Writer(l.to, &l.r.tally)
 		}
 		l.known = true
+		l.r.used.Store(true)
 	}
 	if l.w == nil {
 		return l.to.Write(p)
@@ -177,8 +180,8 @@ func secretLeaves(where, name string, variable bool) error {
 // report puts into a report what was redacted and what could not be, and keeps
 // secrets out of the report itself.
 func (r *redactor) report(res *Result) {
-	if r == nil {
-		return
+	if r == nil || !r.used.Load() && len(res.Denials)+len(res.Findings)+len(res.Report.Notes)+len(r.short) == 0 {
+		return // a command that said nothing does not wait for the files
 	}
 	<-r.ready
 	for i := range res.Denials {

@@ -7,6 +7,8 @@ import (
 	"testing"
 )
 
+const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
 func tokens(n int) []Value {
 	r := rand.New(rand.NewPCG(1, 2))
 	list := make([]Value, n)

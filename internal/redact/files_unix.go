@@ -3,7 +3,6 @@
 package redact
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,8 +40,7 @@ func (r *reader) source(s Source) {
 	if err != nil {
 		return
 	}
-	f := os.NewFile(uintptr(fd), s.Path)
-	defer f.Close()
+	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || s.Ino != 0 && (uint64(st.Dev) != s.Dev || st.Ino != s.Ino) {
 		return
@@ -52,7 +50,7 @@ func (r *reader) source(s Source) {
 		if s.Ino == 0 {
 			return // a folder within a folder
 		}
-		names, _ := f.Readdirnames(maxFiles) // what could be read
+		names := r.names(fd)
 		slices.Sort(names)
 		for _, name := range names {
 			if !strings.HasSuffix(name, ".pub") && name != "known_hosts" {
@@ -61,11 +59,32 @@ func (r *reader) source(s Source) {
 		}
 	case unix.S_IFREG:
 		r.files++
-		n, err := io.ReadFull(f, r.buf)
-		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-			return
+		n := 0
+		for n < len(r.buf) {
+			k, err := unix.Read(fd, r.buf[n:])
+			if err == unix.EINTR {
+				continue
+			}
+			if err != nil || k <= 0 {
+				break // what was read is looked at
+			}
+			if n += k; int64(n) >= st.Size {
+				break
+			}
 		}
 		r.bytes += n
 		r.values = append(r.values, File(filepath.Base(s.Path), r.buf[:n])...)
 	}
+}
+
+// names lists a folder, as far as its files could be read.
+func (r *reader) names(fd int) []string {
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	f := os.NewFile(uintptr(own), "")
+	defer f.Close()
+	names, _ := f.Readdirnames(maxFiles)
+	return names
 }

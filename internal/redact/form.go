@@ -53,7 +53,7 @@ func pieceForms(v string, add func(form []byte)) {
 	if strings.ContainsAny(v, "\"\\\n\r\t") {
 		add(append(buf, jsonString(v)...))
 	}
-	if strings.Trim(v, alphanumeric+"-_.~") == "" && strings.Trim(v, alphanumeric+"-_.") == "" {
+	if tokenLike(v, "-_.") {
 		return // the usual case: nothing is encoded
 	}
 	// What different encoders leave as it is: RFC 3986, old ones, JavaScript's
@@ -66,16 +66,15 @@ func pieceForms(v string, add func(form []byte)) {
 }
 
 const (
-	alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-	upperHex     = "0123456789ABCDEF"
-	lowerHex     = "0123456789abcdef"
+	upperHex = "0123456789ABCDEF"
+	lowerHex = "0123456789abcdef"
 )
 
 // percent encodes all of v but letters, digits and the characters of plain.
 func percent(b []byte, v, plain, digits string, plus bool) []byte {
 	for i := range len(v) {
 		switch c := v[i]; {
-		case strings.IndexByte(alphanumeric, c) >= 0 || strings.IndexByte(plain, c) >= 0:
+		case alphanumeral(c) || strings.IndexByte(plain, c) >= 0:
 			b = append(b, c)
 		case c == ' ' && plus:
 			b = append(b, '+')

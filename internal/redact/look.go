@@ -34,20 +34,39 @@ func credible(name, value string) bool {
 
 // provider reports whether s is one token of a form that only tokens have.
 func provider(s string) bool {
-	if strings.Trim(s, alphanumeric+"-_.=:/+~") != "" {
-		return false
-	}
-	for _, prefix := range []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glrt-",
-		"sk-", "sk_live_", "sk_test_", "rk_live_", "rk_test_", "pk_live_", "whsec_", "xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xapp-",
-		"AKIA", "ASIA", "AIza", "ya29.", "GOCSPX-", "1//0", "npm_", "pypi-", "dop_v1_", "doo_v1_", "hf_", "shpat_", "shpss_", "SG.",
-		"dckr_pat_", "lin_api_", "ntn_", "secret_", "sntrys_", "sntryu_", "tfp_", "r8_", "gsk_", "xai-", "pplx-", "dapi", "pul-", "hvs.", "hvb.",
-		"AGE-SECRET-KEY-", "eyJ"} {
-		if strings.HasPrefix(s, prefix) {
-			rest := s[len(prefix):]
-			return varied(rest, 2.5) && (strings.ContainsAny(rest, "0123456789") || prefix == "AKIA" || prefix == "ASIA")
+	for _, prefix := range prefixes(s[0]) {
+		if rest, ok := strings.CutPrefix(s, prefix); ok {
+			return tokenLike(rest, "-_.=:/+~") && varied(rest, 2.5) && (strings.ContainsAny(rest, "0123456789") || s[0] == 'A')
 		}
 	}
 	return false
+}
+
+// prefixes are what the tokens of providers begin with, by the first byte.
+func prefixes(first byte) []string {
+	switch first {
+	case 'g':
+		return []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glrt-", "gsk_"}
+	case 's':
+		return []string{"sk-", "sk_live_", "sk_test_", "shpat_", "shpss_", "sntrys_", "sntryu_", "secret_"}
+	case 'A':
+		return []string{"AKIA", "ASIA", "AIza", "AGE-SECRET-KEY-"}
+	case 'd':
+		return []string{"dop_v1_", "doo_v1_", "dckr_pat_", "dapi"}
+	case 'p':
+		return []string{"pk_live_", "pypi-", "pplx-", "pul-"}
+	case 'r':
+		return []string{"rk_live_", "rk_test_", "r8_"}
+	case 'x':
+		return []string{"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xapp-", "xai-"}
+	case 'h':
+		return []string{"hf_", "hvs.", "hvb."}
+	case 'n':
+		return []string{"npm_", "ntn_"}
+	case '1', 'y', 'G', 'S', 'l', 't', 'w', 'e':
+		return []string{"1//0", "ya29.", "GOCSPX-", "SG.", "lin_api_", "tfp_", "whsec_", "eyJ"}
+	}
+	return nil
 }
 
 // says is what a name tells of its value.
@@ -66,6 +85,7 @@ func nameSays(name string) says {
 	}
 	best := nothing
 	for word := range strings.FieldsFuncSeq(words(name), func(r rune) bool { return r == '_' }) {
+		word = strings.TrimRight(word, "0123456789") // TOKEN2
 		switch word {
 		case "TOKENS", "SECRETS", "PASSWORDS", "PASSPHRASE", "PASS", "PWD", "CREDENTIAL", "CREDENTIALS", "CREDS", "BEARER", "JWT", "MNEMONIC", "PSK":
 			return aSecret
@@ -110,8 +130,23 @@ func reference(s string) bool {
 }
 
 func pathLike(s string) bool {
-	return strings.HasPrefix(s, "/") && strings.Count(s, "/") > 1 && strings.Trim(s, alphanumeric+"/._-") == "" ||
+	return strings.HasPrefix(s, "/") && strings.Count(s, "/") > 1 && tokenLike(s, "/._-") ||
 		strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") || strings.HasPrefix(s, "~/")
+}
+
+// tokenLike reports whether s consists of letters, digits and the characters of
+// others.
+func tokenLike(s, others string) bool {
+	for i := range len(s) {
+		if !alphanumeral(s[i]) && strings.IndexByte(others, s[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func alphanumeral(c byte) bool {
+	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
 
 // varied reports whether each byte of s carries at least so many bits, by the
@@ -135,14 +170,21 @@ func varied(s string, bits float64) bool {
 // drawn by a machine: long, of high entropy, digits among letters, and not
 // hexadecimal. Words, paths, versions, host names and dates do not.
 func random(s string) bool {
-	if strings.Trim(s, alphanumeric+"-_.~+/=:!@#$%^&*") != "" || pathLike(s) {
-		return false
-	}
-	for run := range strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune("-_.~+/=:!@#$%^&*", r) }) {
-		var digits, upper, lower, other, changes int
-		last := byte(0)
-		for i := range len(run) {
-			c, kind := run[i], byte('a')
+	var digits, upper, lower, other, changes, begin int
+	last := byte(0)
+	for i := 0; i <= len(s); i++ {
+		kind := byte('a')
+		switch {
+		case i == len(s) || strings.IndexByte("-_.~+/=:!@#$%^&*", s[i]) >= 0:
+			run := s[begin:i]
+			if len(run) >= MinLength && digits >= 2 && upper+lower >= 4 && other >= 2 && changes >= 6 &&
+				(upper > 0 && lower > 0 || len(run) >= 20) && varied(run, 3.3) {
+				return tokenLike(s, "-_.~+/=:!@#$%^&*")
+			}
+			digits, upper, lower, other, changes, begin, last = 0, 0, 0, 0, 0, i+1, 0
+			continue
+		default:
+			c := s[i]
 			switch {
 			case c >= '0' && c <= '9':
 				digits++
@@ -156,17 +198,11 @@ func random(s string) bool {
 			if c|0x20 > 'f' && c > '9' {
 				other++
 			}
-			if kind != last {
-				changes++
-			}
-			last = kind
 		}
-		if len(run) < MinLength || digits < 2 || upper+lower < 4 || other < 2 || changes < 6 {
-			continue
+		if kind != last {
+			changes++
 		}
-		if varied(run, 3.3) && (upper > 0 && lower > 0 || len(run) >= 20) {
-			return true
-		}
+		last = kind
 	}
 	return false
 }

@@ -26,7 +26,7 @@ func markName(name string) string {
 }
 
 func markByte(c byte) bool {
-	return strings.IndexByte(alphanumeric, c) >= 0 || c == '_' || c == '-' || c == '.'
+	return alphanumeral(c) || c == '_' || c == '-' || c == '.'
 }
 
 // FindMark returns the first mark that text holds.

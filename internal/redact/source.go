@@ -112,8 +112,8 @@ func File(file string, content []byte) []Value {
 	label := path.Base(file)
 	var out []Value
 	block, public := false, false
-	for line := range bytes.Lines(content) {
-		s := strings.TrimSpace(string(line))
+	for s := range strings.Lines(string(content)) {
+		s = strings.TrimSpace(s)
 		switch {
 		case strings.Contains(s, "-----BEGIN ") && strings.Contains(s, `\n`): // a string with its line ends escaped
 			name, _, ok := assignment(s)
@@ -129,7 +129,7 @@ func File(file string, content []byte) []Value {
 			if !public && len(s) >= MinLength && !strings.Contains(s, ": ") && varied(s, 2.3) {
 				out = append(out, Value{label, s})
 			}
-		case s != "":
+		case len(s) >= MinLength:
 			out = setting(out, label, s)
 		}
 	}
@@ -152,13 +152,13 @@ func publicBlock(begin string) bool {
 func setting(to []Value, label, line string) []Value {
 	have := len(to)
 	if name, value, ok := assignment(line); ok {
-		if to = consider(to, name, name, value); len(to) > have {
+		if to = consider(to, name, name, value); len(to) > have || strings.IndexFunc(value, parts) < 0 {
 			return to
 		}
 	}
 	// Not a setting, or one with a value of several parts.
 	last := ""
-	for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune(" \t\"'`,;<>()[]{}|", r) }) {
+	for word := range strings.FieldsFuncSeq(line, parts) {
 		if strings.HasPrefix(word, "AAAA") { // a public key of ssh
 			last = word
 			continue
@@ -178,6 +178,14 @@ func setting(to []Value, label, line string) []Value {
 	return to
 }
 
+func parts(r rune) bool {
+	switch r {
+	case ' ', '\t', '"', '\'', '`', ',', ';', '<', '>', '(', ')', '[', ']', '{', '}', '|':
+		return true
+	}
+	return false
+}
+
 // assignment splits NAME=VALUE, NAME: VALUE and "NAME": "VALUE".
 func assignment(line string) (name, value string, ok bool) {
 	i := strings.IndexAny(line, "=:")
@@ -185,7 +193,7 @@ func assignment(line string) (name, value string, ok bool) {
 		return "", "", false
 	}
 	name = strings.Trim(strings.TrimPrefix(strings.TrimSpace(line[:i]), "export "), " \t\"'-")
-	if name == "" || strings.Trim(name, alphanumeric+"_-.") != "" {
+	if name == "" || !tokenLike(name, "_-.") {
 		return "", "", false
 	}
 	value = strings.TrimSpace(strings.TrimLeft(line[i:], "=:"))
