@@ -186,7 +186,7 @@ func TestEC089(t *testing.T) {
 		url := "https://user:" + j.secret + "@example.com/x?token=" + j.secret
 		report := filepath.Join(j.out, "report.json")
 		tag := seconds(1)
-		cmd := j.command("-v", "--report", report, "--env", "TOKEN", "--", "sh", "-c", `sleep `+tag+`; test -n "$TOKEN"; exit 3`, "sh", url)
+		cmd := j.command("-v", "--no-network", "--report", report, "--env", "TOKEN", "--", "sh", "-c", `sleep `+tag+`; test -n "$TOKEN"; exit 3`, "sh", url)
 		out := filepath.Join(j.out, "stderr")
 		file, err := os.Create(out)
 		if err != nil {
