@@ -12,12 +12,14 @@ import (
 // Diagnosis says how strong each guarantee is on this machine.
 type Diagnosis struct {
 	// Facts are what was found of the kernel and its settings.
-	Facts     []Fact     `json:"facts"`
+	Facts []Fact `json:"facts"`
+	// Providers were each tried with a harmless command.
 	Providers []Provider `json:"providers"`
 }
 
 // Fact is one thing found, and, where it stands in the way, what changes it.
 type Fact struct {
+	// What was found.
 	What string `json:"what"`
 	// Good is false for what lowers a grade or keeps a provider from working.
 	Good bool `json:"good"`
@@ -28,12 +30,16 @@ type Fact struct {
 // Provider says whether a provider works here, found by really starting
 // something with it.
 type Provider struct {
-	Name   string     `json:"name"`
-	Works  bool       `json:"works"`
-	Code   fault.Code `json:"code,omitempty"`
-	Why    string     `json:"why,omitempty"`
-	Hint   string     `json:"hint,omitempty"`
-	Report *Report    `json:"report,omitempty"`
+	// Name is native or bwrap.
+	Name string `json:"name"`
+	// Works says that a command was really confined by it.
+	Works bool `json:"works"`
+	// Code, Why and Hint say what keeps it from working.
+	Code fault.Code `json:"code,omitempty"`
+	Why  string     `json:"why,omitempty"`
+	Hint string     `json:"hint,omitempty"`
+	// Report has the grades that it reaches.
+	Report *Report `json:"report,omitempty"`
 }
 
 // Diagnose tries every provider with a harmless command in an empty folder.

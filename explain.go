@@ -11,10 +11,14 @@ import (
 
 // Explanation is a plan, not carried out.
 type Explanation struct {
-	Profile   string `json:"profile"`
+	// Profile is read-only, workspace-write or full-access.
+	Profile string `json:"profile"`
+	// Workspace is the canonical workspace.
 	Workspace string `json:"workspace"`
-	Dir       string `json:"dir"`
-	Network   string `json:"network"`
+	// Dir is the folder that the command would start in.
+	Dir string `json:"dir"`
+	// Network is none, gated or open.
+	Network string `json:"network"`
 	// Guard is what the guard says of the command line, empty for no objection.
 	Guard string `json:"guard,omitempty"`
 	// Shown, Hidden and Locked are paths, each with why.
@@ -24,8 +28,9 @@ type Explanation struct {
 	// Environment are the names of the variables, without their values.
 	Environment []string `json:"environment"`
 	// Steps are what the provider would carry out, in order.
-	Steps  []string `json:"steps"`
-	Report Report   `json:"report"`
+	Steps []string `json:"steps"`
+	// Report has the grades that would hold.
+	Report Report `json:"report"`
 }
 
 // Explain says what would hold for a command and runs nothing. The grades are

@@ -32,17 +32,27 @@ const (
 
 // Result is how a command ended.
 type Result struct {
-	Outcome   Outcome       `json:"outcome"`
-	Exit      int           `json:"exit"`
-	Signal    string        `json:"signal,omitempty"`
-	TimedOut  bool          `json:"timed_out"`
+	// Outcome says whose status Exit is: exited, signaled, timed-out, not-found
+	// or not-executable.
+	Outcome Outcome `json:"outcome"`
+	// Exit is the status as a shell tells it.
+	Exit int `json:"exit"`
+	// Signal is the name of the signal that ended the command, without SIG.
+	Signal string `json:"signal,omitempty"`
+	// TimedOut says that our time limit ended it.
+	TimedOut bool `json:"timed_out"`
+	// Truncated says that output beyond the limit was dropped.
 	Truncated bool          `json:"truncated"`
 	Duration  time.Duration `json:"-"`
-	Report    Report        `json:"report"`
-	Denials   []Denial      `json:"denials"`
-	Findings  []Finding     `json:"findings"`
-	Stdout    string        `json:"stdout"`
-	Stderr    string        `json:"stderr"`
+	// Report says how strong each guarantee was.
+	Report Report `json:"report"`
+	// Denials are what was refused and what would allow it.
+	Denials []Denial `json:"denials"`
+	// Findings are what was left that would run later on the host.
+	Findings []Finding `json:"findings"`
+	// Stdout and Stderr are the output as text, head and tail of a long one.
+	Stdout string `json:"stdout"`
+	Stderr string `json:"stderr"`
 	// StdoutDropped and StderrDropped count the bytes of the middle that were
 	// not kept; a line in the text says where.
 	StdoutDropped int64 `json:"stdout_dropped,omitempty"`
@@ -54,10 +64,12 @@ type Result struct {
 
 // Report says how strong each guarantee was.
 type Report struct {
+	// Provider is what confined the command: native, bwrap, guard or none.
 	Provider string `json:"provider"`
 	// Overall is the lowest grade among the required guarantees.
 	Overall policy.Grade `json:"overall"`
-	Grades  []Grade      `json:"grades"`
+	// Grades has one entry for each guarantee.
+	Grades []Grade `json:"grades"`
 	// Hidden counts the files and folders that were hidden.
 	Hidden int `json:"hidden"`
 	// Tried says which providers were tried before, and why they failed.
@@ -75,33 +87,49 @@ type Redaction = redact.Count
 
 // Grade says how far one guarantee held, by what means, and why not further.
 type Grade struct {
+	// Guarantee is read, write, secrets, network, process, ipc or limits.
 	Guarantee policy.Guarantee `json:"guarantee"`
-	Grade     policy.Grade     `json:"grade"`
-	Required  policy.Grade     `json:"required"`
-	Means     string           `json:"means"`
-	Reason    string           `json:"reason,omitempty"`
+	// Grade is how far it held: None, Partial or Complete.
+	Grade policy.Grade `json:"grade"`
+	// Required is the least that the policy asks for.
+	Required policy.Grade `json:"required"`
+	// Means is how it is held.
+	Means string `json:"means"`
+	// Reason is why not further, or what is not part of it.
+	Reason string `json:"reason,omitempty"`
 }
 
 // Note is one thing worth knowing.
 type Note struct {
+	// What is worth knowing.
 	What string `json:"what"`
+	// Hint is what to type about it.
 	Hint string `json:"hint,omitempty"`
 }
 
 // Denial is one thing that was refused, with the one thing that allows it.
 type Denial struct {
-	What   string     `json:"what"`
-	Rule   string     `json:"rule"`
-	Code   fault.Code `json:"code"`
-	Remedy string     `json:"remedy,omitempty"`
+	// What was refused.
+	What string `json:"what"`
+	// Rule is why.
+	Rule string `json:"rule"`
+	// Code is a stable one, see codes.md.
+	Code fault.Code `json:"code"`
+	// Remedy is the one thing that would allow it.
+	Remedy string `json:"remedy,omitempty"`
 }
 
 // Finding is one thing that the command left and that would run later on the
 // host, and what was done about it.
 type Finding struct {
-	Path        string `json:"path"`
-	What        string `json:"what"`
-	Action      string `json:"action"`
+	// Path is where it lay, absolute.
+	Path string `json:"path"`
+	// What it is.
+	What string `json:"what"`
+	// Action is what was done: quarantined, rewritten, removed, disarmed, or
+	// only reported.
+	Action string `json:"action"`
+	// Quarantined is where it, or its original, is kept.
 	Quarantined string `json:"quarantined,omitempty"`
 }
 

@@ -89,8 +89,7 @@ func asError(err error) *Error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &Error{Code: fault.Cancelled, What: "the call was cancelled; every process that it started was killed"}
 	}
-	code := fault.CodeOf(err)
-	return &Error{Code: code, What: strings.TrimPrefix(err.Error(), string(code)+": "), Hint: fault.HintOf(err)}
+	return &Error{Code: fault.CodeOf(err), What: fault.TextOf(err), Hint: fault.HintOf(err)}
 }
 
 // Result is how a call ended.

@@ -63,17 +63,22 @@ func policyShow(args []string, std stdio) (int, error) {
 
 // jsonPolicy is a policy as --json prints it. Fields are only ever added.
 type jsonPolicy struct {
-	Policy   policy.Policy `json:"policy"`
-	Provider string        `json:"provider,omitempty"`
-	Approval string        `json:"approval,omitempty"`
-	Fetch    string        `json:"fetch,omitempty"`
-	Audit    bool          `json:"audit,omitempty"`
-	Origins  []jsonOrigin  `json:"origins"`
+	// Policy is what holds, with the names of package policy.
+	Policy policy.Policy `json:"policy"`
+	// Provider, Approval, Fetch and Audit are the keys of these names.
+	Provider string `json:"provider,omitempty"`
+	Approval string `json:"approval,omitempty"`
+	Fetch    string `json:"fetch,omitempty"`
+	Audit    bool   `json:"audit,omitempty"`
+	// Origins say for each rule that is not built in where it comes from.
+	Origins []jsonOrigin `json:"origins"`
 }
 
 type jsonOrigin struct {
+	// Key and Value are the rule.
 	Key   string `json:"key"`
 	Value string `json:"value"`
+	// Layer is a file, or the flags; Line stands in the file.
 	Layer string `json:"layer"`
 	Line  int    `json:"line,omitempty"`
 }

@@ -84,8 +84,8 @@ func (f *flags) failed(err error, std stdio, found ...tether.Finding) (int, erro
 		}
 		return exitOurs, err
 	}
-	_ = writeJSON(std.out, map[string]any{"outcome": "failed", "exit": exitOurs, "findings": append([]tether.Finding{}, found...),
-		"error": map[string]string{"code": string(fault.CodeOf(err)), "what": fault.TextOf(err), "hint": fault.HintOf(err)}})
+	_ = writeJSON(std.out, jsonFailure{"failed", exitOurs, append([]tether.Finding{}, found...),
+		jsonError{fault.CodeOf(err), fault.TextOf(err), fault.HintOf(err)}})
 	return exitOurs, nil
 }
 
@@ -143,7 +143,30 @@ func longer(d time.Duration) string {
 // jsonResult is a result as --json prints it. Fields are only ever added.
 type jsonResult struct {
 	tether.Result
+	// Seconds is how long the run took, in seconds.
 	Seconds float64 `json:"duration"`
+}
+
+// jsonFailure is what --json prints instead when nothing ran, or nothing is
+// known of its end, because we failed. Fields are only ever added.
+type jsonFailure struct {
+	// Outcome is failed.
+	Outcome string `json:"outcome"`
+	// Exit is 125.
+	Exit int `json:"exit"`
+	// Findings are what was found all the same.
+	Findings []tether.Finding `json:"findings"`
+	// Error is what went wrong.
+	Error jsonError `json:"error"`
+}
+
+type jsonError struct {
+	// Code is a stable one, see codes.md.
+	Code fault.Code `json:"code"`
+	// What happened, without the code.
+	What string `json:"what"`
+	// Hint is the exact thing to type, empty where there is no way out.
+	Hint string `json:"hint"`
 }
 
 func writeJSON(w io.Writer, v any) error {

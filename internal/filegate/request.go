@@ -27,10 +27,12 @@ type ViewResult struct {
 	// Truncated: the text ends before the last line that was asked for.
 	Truncated bool `json:"truncated"`
 	// Partial: the file is larger than MaxFile; only its beginning was read.
-	Partial  bool     `json:"partial,omitempty"`
+	Partial bool `json:"partial,omitempty"`
+	// Encoding and LineEnd are the file's.
 	Encoding Encoding `json:"encoding"`
 	LineEnd  LineEnd  `json:"line_end"`
-	Size     int64    `json:"size"`
+	// Size is the file's, in bytes.
+	Size int64 `json:"size"`
 	// SHA256 is of the whole file as it lies there, in hexadecimal; empty when
 	// it was not read whole, or is not shown whole.
 	SHA256 string `json:"sha256,omitempty"`
@@ -59,13 +61,15 @@ type WriteRequest struct {
 
 // WriteResult is what was written.
 type WriteResult struct {
+	// Path is as in ViewResult.
 	Path string `json:"path"`
 	// Created: there was no such file before.
 	Created bool `json:"created"`
 	// Folders are those that were made on the way.
 	Folders []string `json:"folders,omitempty"`
-	Size    int64    `json:"size"`
-	SHA256  string   `json:"sha256"`
+	// Size, in bytes, and SHA256 are the file's as it is now.
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
 	// InPlace: the file could not be replaced (it is a mount, its folder takes
 	// no new file, or its owner could not be kept) and was rewritten where it
 	// lies, which a reader may see half done.
@@ -85,15 +89,19 @@ type ReplaceRequest struct {
 
 // ReplaceResult is what was replaced.
 type ReplaceResult struct {
+	// Path is as in ViewResult.
 	Path string `json:"path"`
 	// Count is how many times, Lines the lines of the first ten.
-	Count    int      `json:"count"`
-	Lines    []int    `json:"lines"`
+	Count int   `json:"count"`
+	Lines []int `json:"lines"`
+	// Encoding and LineEnd are the file's.
 	Encoding Encoding `json:"encoding"`
 	LineEnd  LineEnd  `json:"line_end"`
-	Size     int64    `json:"size"`
-	SHA256   string   `json:"sha256"`
-	InPlace  bool     `json:"in_place,omitempty"` // see WriteResult
+	// Size, in bytes, and SHA256 are the file's as it is now.
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+	// InPlace is as in WriteResult.
+	InPlace bool `json:"in_place,omitempty"`
 }
 
 // ListRequest asks for what is in a folder.
@@ -124,9 +132,11 @@ const (
 // Entry is one name in a folder.
 type Entry struct {
 	// Path is relative to the workspace where it lies in it, else absolute.
-	Path string    `json:"path"`
+	Path string `json:"path"`
+	// Type is file, folder, link or other.
 	Type EntryType `json:"type"`
-	Size int64     `json:"size"`
+	// Size is in bytes.
+	Size int64 `json:"size"`
 	// Hidden: it can be neither read nor written. Locked: not written.
 	Hidden bool `json:"hidden,omitempty"`
 	Locked bool `json:"locked,omitempty"`
@@ -134,9 +144,12 @@ type Entry struct {
 
 // ListResult is what is in a folder, by name, parents before children.
 type ListResult struct {
-	Path      string  `json:"path"`
-	Entries   []Entry `json:"entries"`
-	Truncated bool    `json:"truncated"`
+	// Path is the folder, as in ViewResult.
+	Path string `json:"path"`
+	// Entries are in it, or below it as deep as was asked for.
+	Entries []Entry `json:"entries"`
+	// Truncated: there is more than a bound allowed.
+	Truncated bool `json:"truncated"`
 }
 
 // SearchRequest asks where a text occurs.
@@ -156,8 +169,10 @@ type SearchRequest struct {
 
 // Match is one line that matches; of several matches in it the first.
 type Match struct {
+	// Path is as in ViewResult.
 	Path string `json:"path"`
-	Line int    `json:"line"`
+	// Line counts from 1.
+	Line int `json:"line"`
 	// Text is the line, cut at 400 bytes.
 	Text string `json:"text"`
 }
@@ -165,6 +180,7 @@ type Match struct {
 // SearchResult is where it occurs. Hidden files, binary ones, links and, unless
 // the search begins there, git's own folders are not searched.
 type SearchResult struct {
+	// Matches are the lines, by file.
 	Matches []Match `json:"matches"`
 	// Files is how many were searched; Binary and Large how many were not,
 	// because they are no text or larger than MaxFile.

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// jsonPages are the objects of --json: which verb prints them, and the types
+// that they are made of, outermost first.
+var jsonPages = []struct {
+	title, text string
+	each        bool // each type is an object of its own
+	types       []string
+}{
+	{"tether run, tether sh", "One object when the command has ended. `--report FILE` writes the same without the output.", false,
+		[]string{"jsonResult", "Result", "Report", "Grade", "Note", "Denial", "Finding"}},
+	{"A failure of ours", "Printed instead, with the exit status 125, when it is Tether that failed: nothing ran, or nothing is known of its end. `doctor` tells it on stderr.", false,
+		[]string{"jsonFailure", "jsonError"}},
+	{"tether explain", "", false, []string{"Explanation"}},
+	{"tether policy show", "", false, []string{"jsonPolicy", "jsonOrigin"}},
+	{"tether doctor", "The exit status is 0 when a provider works, and 1 otherwise.", false, []string{"Diagnosis", "Fact", "Provider"}},
+	{"tether edit", "One object by the word that follows: view, write, replace, list, search.", true,
+		[]string{"ViewResult", "WriteResult", "ReplaceResult", "ListResult", "Entry", "SearchResult", "Match"}},
+}
+
+// TestJSONPage holds docs/json.md to the types that are printed, and every field
+// of them to having a meaning.
+func TestJSONPage(t *testing.T) {
+	found := structs(t, "../..", ".", "../../internal/filegate")
+	var page bytes.Buffer
+	page.WriteString("# The JSON of `--json`\n\nMade from the source. Every verb prints one object on stdout and nothing else. Fields are only ever added; read what you know and leave the rest. " +
+		"What is not UTF-8 in a text is replaced by U+FFFD.\n")
+	for _, p := range jsonPages {
+		fmt.Fprintf(&page, "\n## %s\n", p.title)
+		if p.text != "" {
+			fmt.Fprintf(&page, "\n%s\n", p.text)
+		}
+		for i, name := range p.types {
+			s := found[name]
+			if s == nil {
+				t.Fatalf("there is no type %s", name)
+			}
+			if i > 0 && embeds(found[p.types[i-1]]) {
+				rows(t, &page, name, s) // it stands in the same object
+				continue
+			}
+			if i > 0 || p.each {
+				fmt.Fprintf(&page, "\n%s:\n", objectName(name))
+			}
+			page.WriteString("\n| Field | Type | May be absent | Meaning |\n|---|---|---|---|\n")
+			rows(t, &page, name, s)
+		}
+	}
+	const path = "../../docs/json.md"
+	if *update {
+		if err := os.WriteFile(path, page.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil || !bytes.Equal(got, page.Bytes()) {
+		t.Errorf("docs/json.md is not fresh (%v): go test ./cmd/tether -run JSONPage -update", err)
+	}
+}
+
+// structs parses the struct types of folders.
+func structs(t *testing.T, dirs ...string) map[string]*ast.StructType {
+	t.Helper()
+	found := map[string]*ast.StructType{}
+	for _, dir := range dirs {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", dir, err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				if spec, ok := n.(*ast.TypeSpec); ok {
+					if s, ok := spec.Type.(*ast.StructType); ok && found[spec.Name.Name] == nil {
+						found[spec.Name.Name] = s
+					}
+				}
+				return true
+			})
+		}
+	}
+	return found
+}
+
+// objectName is what a type is called on the page.
+func objectName(name string) string {
+	return strings.ToLower(strings.TrimPrefix(strings.TrimSuffix(name[strings.LastIndexByte(name, '.')+1:], "Result"), "json"))
+}
+
+func embeds(s *ast.StructType) bool { return len(s.Fields.List[0].Names) == 0 }
+
+// rows writes one row for each field that is printed. A comment also holds for
+// the fields after it that it names.
+func rows(t *testing.T, page *bytes.Buffer, name string, s *ast.StructType) {
+	t.Helper()
+	meaning := ""
+	for _, f := range s.Fields.List {
+		if len(f.Names) == 0 {
+			continue
+		}
+		if text := strings.Join(strings.Fields(f.Doc.Text()+f.Comment.Text()), " "); text != "" {
+			meaning = text
+		} else if !slices.Contains(strings.FieldsFunc(meaning, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }), f.Names[0].Name) {
+			meaning = ""
+		}
+		if f.Tag == nil {
+			t.Errorf("%s.%s has no name in JSON", name, f.Names[0])
+			continue
+		}
+		raw, err := strconv.Unquote(f.Tag.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		field, option, _ := strings.Cut(reflect.StructTag(raw).Get("json"), ",")
+		if field == "-" {
+			continue
+		}
+		if meaning == "" {
+			t.Errorf("%s.%s has no meaning in its comment", name, f.Names[0])
+		}
+		absent := ""
+		if option == "omitempty" {
+			absent = "yes"
+		}
+		fmt.Fprintf(page, "| `%s` | %s | %s | %s |\n", field, jsonType(f.Type), absent, strings.ReplaceAll(meaning, "|", "\\|"))
+	}
+}
+
+// jsonType says what a type is in JSON.
+func jsonType(e ast.Expr) string {
+	switch text := types.ExprString(e); {
+	case strings.HasPrefix(text, "[]"):
+		return "list of " + jsonType(e.(*ast.ArrayType).Elt)
+	case strings.HasPrefix(text, "*"):
+		return jsonType(e.(*ast.StarExpr).X)
+	case text == "bool":
+		return "true or false"
+	case strings.HasPrefix(text, "int"), strings.HasPrefix(text, "float"):
+		return "number"
+	case text == "string", text == "Outcome", text == "Encoding", text == "LineEnd", text == "EntryType",
+		text == "fault.Code", text == "policy.Grade", text == "policy.Guarantee":
+		return "text"
+	default:
+		return objectName(text)
+	}
+}
