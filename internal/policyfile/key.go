@@ -27,40 +27,41 @@ type key struct {
 	name    string
 	form    form
 	example string
+	means   string // for docs/policy.md
 }
 
 // keys lists the keys in the order in which they are printed. A table comes
 // last, as TOML wants it.
 func keys() []key {
 	return []key{
-		{"profile", word, `"workspace-write"`},
-		{"commands", word, `"inspection"`},
-		{"reads", reads, `"system"`},
-		{"allow-read", list, `["/srv/data"]`},
-		{"allow-write", list, `["/srv/out"]`},
-		{"protect", list, `["*.sqlite"]`},
-		{"lock", list, `["deploy/**"]`},
-		{"allow-config", list, `[".vscode/settings.json"]`},
-		{"network", word, `"gated"`},
-		{"only-host", list, `["example.com"]`},
-		{"allow-host", list, `["example.com:8443"]`},
-		{"deny-host", list, `["example.com"]`},
-		{"publish", ports, `[8080]`},
-		{"fetch", word, `"public"`},
-		{"env", list, `["CI", "LANG=C.UTF-8"]`},
-		{"redact", list, `["DB_URL"]`},
-		{"home", word, `"workspace"`},
-		{"no-scrub", truth, `true`},
-		{"timeout", size, `"90s"`},
-		{"max-output", size, `"10M"`},
-		{"max-procs", count, `200`},
-		{"max-memory", size, `"2G"`},
-		{"max-file-size", size, `"1G"`},
-		{"provider", word, `"auto"`},
-		{"accept", list, `["secrets=partial"]`},
-		{"approval", word, `"ask"`},
-		{"audit", truth, `true`},
-		{"set-env", table, `{ LANG = "C.UTF-8" }`},
+		{"profile", word, `"workspace-write"`, "`read-only`, `workspace-write` or `full-access`"},
+		{"commands", word, `"inspection"`, "what `read-only` may start: `inspection`, or `any`"},
+		{"reads", reads, `"system"`, "`system`, or exactly the folders of the machine that are shown instead"},
+		{"allow-read", list, `["/srv/data"]`, "folders and files also shown, read-only; absolute, or from `~/`"},
+		{"allow-write", list, `["/srv/out"]`, "folders and files also shown, writable"},
+		{"protect", list, `["*.sqlite"]`, "names, or paths with a slash, that are hidden besides the built-in ones"},
+		{"lock", list, `["deploy/**"]`, "names or paths that cannot be changed besides the built-in ones"},
+		{"allow-config", list, `[".vscode/settings.json"]`, "paths whose built-in lock is lifted"},
+		{"network", word, `"gated"`, "`none`, `gated` or `open`"},
+		{"only-host", list, `["example.com"]`, "the only hosts that are reached"},
+		{"allow-host", list, `["example.com:8443"]`, "hosts that are reached besides; a rule without a port means 80 and 443"},
+		{"deny-host", list, `["example.com"]`, "hosts that are never reached"},
+		{"publish", ports, `[8080]`, "ports of the command that the host reaches"},
+		{"fetch", word, `"public"`, "`public`: the fetch tool works without a network for commands"},
+		{"env", list, `["CI", "LANG=C.UTF-8"]`, "variables that pass, or NAME=VALUE that are set"},
+		{"redact", list, `["DB_URL"]`, "variables whose values are taken out of the output, besides those that look like secrets"},
+		{"home", word, `"workspace"`, "what HOME names: `workspace`, or `private`"},
+		{"no-scrub", truth, `true`, "pass the whole environment; under `full-access` only"},
+		{"timeout", size, `"90s"`, "when a command is ended: 90s, 1m30s, 2h, or seconds"},
+		{"max-output", size, `"10M"`, "how much of stdout and of stderr is kept when they are captured: 10M, or bytes"},
+		{"max-procs", count, `200`, "processes and threads at a time"},
+		{"max-memory", size, `"2G"`, "memory of the whole tree; refused where nothing can hold it"},
+		{"max-file-size", size, `"1G"`, "size of each file that is written"},
+		{"provider", word, `"auto"`, "`auto`, `native`, `bwrap`, `landlock`, `seatbelt` or `guard`"},
+		{"accept", list, `["secrets=partial"]`, "the lowest grade of a guarantee that is accepted, where the machine cannot do better"},
+		{"approval", word, `"ask"`, "who is asked for more: `ask`, or `never`, and it is refused"},
+		{"audit", truth, `true`, "keep a durable log of runs without a session"},
+		{"set-env", table, `{ LANG = "C.UTF-8" }`, "variables that are set"},
 	}
 }
 
