@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/typo"
 )
 
 // invalid is a POLICY_INVALID with its way out. What came from outside must be
@@ -69,7 +70,11 @@ func parse[T ~int](kind, s string, words []word[T]) (T, error) {
 		return 0, invalid("empty "+kind, "use "+list(words))
 	}
 	hint := "use " + list(words)
-	if near := nearest(s, words); near != "" {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = w.text
+	}
+	if near := typo.Nearest(s, texts); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}
 	return 0, invalid("unknown "+kind+" "+quote(s), hint)
@@ -88,50 +93,4 @@ func list[T ~int](words []word[T]) string {
 	}
 	last := len(texts) - 1
 	return strings.Join(texts[:last], ", ") + " or " + texts[last]
-}
-
-// nearest returns the spelling that s was most likely meant to be, or "".
-func nearest[T ~int](s string, words []word[T]) string {
-	const longest = 40 // longer is no slip of the finger
-	if len(s) > longest {
-		return ""
-	}
-	s = bare(s)
-	best, least := "", 1+len(s)/4
-	for _, w := range words {
-		t := bare(w.text)
-		if len(s) >= 3 && strings.HasPrefix(t, s) {
-			return w.text
-		}
-		if d := distance(s, t); d <= least {
-			best, least = w.text, d-1
-		}
-	}
-	return best
-}
-
-// bare drops what people vary: case, hyphens, underscores, spaces.
-func bare(s string) string {
-	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(s))
-}
-
-// distance is the number of bytes to insert, drop or change to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+
+	"github.com/tether-sandbox/tether/internal/mountinfo"
 )
 
 // mount is one line of the kernel's mount table: the folder root of the file
@@ -34,7 +36,7 @@ func parseMounts(raw []byte) ([]mount, error) {
 		if err1 != nil || err2 != nil || bytes.IndexByte(fields[2], ':') < 1 {
 			return nil, errMountinfo
 		}
-		m := mount{id: id, parent: parent, dev: string(fields[2]), root: unescape(fields[3]), at: unescape(fields[4])}
+		m := mount{id: id, parent: parent, dev: string(fields[2]), root: mountinfo.Unescape(string(fields[3])), at: mountinfo.Unescape(string(fields[4]))}
 		if m.root == "" || m.at == "" || m.at[0] != '/' {
 			return nil, errMountinfo
 		}
@@ -42,26 +44,6 @@ func parseMounts(raw []byte) ([]mount, error) {
 	}
 	return mounts, nil
 }
-
-// unescape undoes the octal escapes of spaces, tabs, newlines and backslashes.
-// Anything that is not one stays as it is.
-func unescape(s []byte) string {
-	if bytes.IndexByte(s, '\\') < 0 {
-		return string(s)
-	}
-	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) && s[i+1] <= '3' && octal(s[i+1]) && octal(s[i+2]) && octal(s[i+3]) {
-			out = append(out, (s[i+1]-'0')<<6|(s[i+2]-'0')<<3|(s[i+3]-'0'))
-			i += 3
-			continue
-		}
-		out = append(out, s[i])
-	}
-	return string(out)
-}
-
-func octal(c byte) bool { return '0' <= c && c <= '7' }
 
 // place is a folder or file by file system and path in it, whatever the path
 // by which it is reached.

@@ -65,11 +65,6 @@ func TestMountsMalformed(t *testing.T) {
 			t.Errorf("%q: got %v", line, err)
 		}
 	}
-	for in, want := range map[string]string{`a\`: `a\`, `a\04`: `a\04`, `a\048`: `a\048`, `\400`: `\400`, `\377`: "\xff", `\\040`: `\ `, "": ""} {
-		if got := unescape([]byte(in)); got != want {
-			t.Errorf("unescape(%q): got %q, want %q", in, got, want)
-		}
-	}
 }
 
 // What a mount shows is found again by locate, and the way back is the same.

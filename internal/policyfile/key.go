@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/typo"
 	"github.com/tether-sandbox/tether/policy"
 )
 
@@ -235,7 +236,7 @@ func oneOf(what, s string, words ...string) (string, error) {
 	if n := len(words); n > 1 {
 		hint = "use " + strings.Join(words[:n-1], ", ") + " or " + words[n-1]
 	}
-	if near := nearest(s, words); near != "" {
+	if near := typo.Nearest(s, words); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}
 	return "", invalid("unknown "+what+" "+quote(s), hint)
@@ -268,55 +269,9 @@ func unknownKey(name string) *fault.Error {
 	for _, k := range keys() {
 		names = append(names, k.name)
 	}
-	if near := nearest(name, names); near != "" {
+	if near := typo.Nearest(name, names); near != "" {
 		k, _ := keyNamed(near)
 		return invalid("the key "+quote(name)+" is not known", "did you mean "+near+"? write it like "+near+" = "+k.example)
 	}
 	return invalid("the key "+quote(name)+" is not known", "use "+strings.Join(names, ", "))
-}
-
-// nearest returns the word that s was most likely meant to be, or "".
-func nearest(s string, words []string) string {
-	const longest = 40 // longer is no slip of the finger
-	if len(s) > longest {
-		return ""
-	}
-	s = bare(s)
-	best, least := "", 1+len(s)/4
-	for _, w := range words {
-		t := bare(w)
-		if s == t || len(s) >= 4 && strings.HasPrefix(t, s) {
-			return w
-		}
-		if d := distance(s, t); d <= least {
-			best, least = w, d-1
-		}
-	}
-	return best
-}
-
-// bare drops what people vary.
-func bare(s string) string {
-	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(s))
-}
-
-// distance is the number of bytes to insert, drop or change to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

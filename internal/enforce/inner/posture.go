@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/mountinfo"
 )
 
 // mount is one mount as mountinfo tells it.
@@ -46,7 +47,7 @@ func readMounts(info io.Reader) (map[string]mount, error) {
 		if len(fields) < 7 {
 			return nil, errMountinfo
 		}
-		at := unescape(fields[4])
+		at := mountinfo.Unescape(fields[4])
 		m := mount{id: fields[0], parent: fields[1], options: fields[5]}
 		if have, ok := there[at]; !ok || have.parent != m.id {
 			there[at] = m
@@ -110,21 +111,4 @@ func within(at string, steps []enforce.Step) bool {
 		}
 	}
 	return false
-}
-
-// unescape undoes mountinfo's octal escapes.
-func unescape(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			b.WriteByte((s[i+1]-'0')<<6 | (s[i+2]-'0')<<3 | (s[i+3] - '0'))
-			i += 3
-			continue
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }

@@ -8,29 +8,8 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"pgregory.net/rapid"
-
 	"github.com/tether-sandbox/tether/internal/enforce"
 )
-
-func TestUnescape(t *testing.T) {
-	for in, want := range map[string]string{
-		"/plain":       "/plain",
-		`/a\040b`:      "/a b",
-		`/tab\011`:     "/tab\t",
-		`/line\012`:    "/line\n",
-		`/back\134040`: `/back\040`,
-		`/hash\043`:    "/hash#",
-		`\377`:         "\xff",
-		`/cut\04`:      `/cut\04`,
-		`\`:            `\`,
-		"":             "",
-	} {
-		if got := unescape(in); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
-	}
-}
 
 // escape is what the kernel does to a path of mountinfo.
 func escape(s string) string {
@@ -43,15 +22,6 @@ func escape(s string) string {
 		b.WriteByte(s[i])
 	}
 	return b.String()
-}
-
-func TestUnescapeUndoes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "path"))
-		if got := unescape(escape(s)); got != s {
-			t.Fatalf("got %q, want %q", got, s)
-		}
-	})
 }
 
 func FuzzReadMounts(f *testing.F) {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/mountinfo"
 	"github.com/tether-sandbox/tether/internal/plan"
 	"github.com/tether-sandbox/tether/policy"
 )
@@ -356,29 +357,13 @@ func (o other) gone(missing []secret) bool {
 				continue
 			}
 			var st unix.Stat_t
-			if unix.Lstat(unescape(string(fields[4])), &st) == nil && lost[identity{st.Dev, st.Ino}] {
+			if unix.Lstat(mountinfo.Unescape(string(fields[4])), &st) == nil && lost[identity{st.Dev, st.Ino}] {
 				return false
 			}
 		}
 		time.Sleep(time.Duration(rand.Int64N(int64(4 * time.Millisecond))))
 	}
 	return true
-}
-
-// unescape undoes mountinfo's octal escapes (proc_pid_mountinfo(5)).
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }
 
 // searchRoots are the folders that a policy searches, as far as they can be
