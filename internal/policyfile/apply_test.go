@@ -258,7 +258,7 @@ func changes() *rapid.Generator[[]policyfile.Change] {
 // changes are, it holds also for the policy that the user's file alone makes.
 func TestForeignFileNarrowsByLaw(t *testing.T) {
 	held, refusals := 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	law := func(t *rapid.T) {
 		mine := policyfile.Layer{Name: "user", Changes: changes().Draw(t, "user"), Trusted: true}
 		theirs := policyfile.Layer{Name: "workspace", Changes: changes().Draw(t, "workspace"), Workspace: true}
 		typed := policyfile.Flags(changes().Draw(t, "flags"))
@@ -285,7 +285,11 @@ func TestForeignFileNarrowsByLaw(t *testing.T) {
 				t.Fatalf("settings: got %+v, want at most %+v", e, without)
 			}
 		}
-	})
+	}
+	// With -short one round draws too few files to see both ends.
+	for round := 0; round < 20 && (held < 20 || refusals < 20) && !t.Failed(); round++ {
+		rapid.Check(t, law)
+	}
 	if held < 20 || refusals < 20 {
 		t.Errorf("%d files held and %d were refused: that tests little", held, refusals)
 	}
