@@ -50,7 +50,7 @@ func keys() []key {
 		{"publish", ports, `[8080]`, "ports of the command that the host reaches"},
 		{"fetch", word, `"public"`, "`public`: the fetch tool works without a network for commands"},
 		{"env", list, `["CI", "LANG=C.UTF-8"]`, "variables that pass, or NAME=VALUE that are set"},
-		{"redact", list, `["DB_URL"]`, "variables whose values are taken out of the output, besides those that look like secrets"},
+		{"redact", list, `["DB_URL"]`, "variables whose values stay out of all output, whatever they look like"},
 		{"home", word, `"workspace"`, "what HOME names: `workspace`, or `private`"},
 		{"no-scrub", truth, `true`, "pass the whole environment; under `full-access` only"},
 		{"timeout", size, `"90s"`, "when a command is ended: 90s, 1m30s, 2h, or seconds"},
