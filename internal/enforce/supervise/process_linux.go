@@ -296,8 +296,14 @@ func (p *Process) listen() {
 	defer close(p.over)
 	defer p.control.Close()
 	b := make([]byte, inner.MaxMessage)
-	for {
+	for reset := false; ; {
 		n, master, err := p.receive(b)
+		if errors.Is(err, syscall.ECONNRESET) && !reset {
+			// It went without having read all that we sent, which is told once and
+			// before what it said last.
+			reset = true
+			continue
+		}
 		if n == 0 || err != nil {
 			if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 				p.Kill()
