@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/enforce/inner"
@@ -25,9 +27,15 @@ func refused(what string, err error) error {
 	return e
 }
 
-// blame looks for the setting that forbids user namespaces here.
+// blame looks for what forbids user namespaces here.
 func blame(err error) (reason, hint string) {
 	switch {
+	case errors.Is(err, syscall.EACCES) && closed():
+		reason = "its program may not be read, or is set-group-id: the kernel then closes its processes to whoever starts it"
+		if path, err := os.Executable(); err == nil {
+			hint = "chmod a+r,ug-s " + path
+		}
+		return reason, hint
 	case readTrim("/proc/sys/user/max_user_namespaces") == "0":
 		return "user.max_user_namespaces is 0", "sudo sysctl user.max_user_namespaces=15000"
 	case readTrim("/proc/sys/kernel/unprivileged_userns_clone") == "0":
@@ -70,6 +78,13 @@ func explain(m inner.Message) error {
 		}
 	}
 	return e
+}
+
+// closed says whether the kernel keeps us undumpable, as it then does what we
+// execute again.
+func closed() bool {
+	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	return err == nil && dumpable != 1
 }
 
 func readTrim(path string) string {

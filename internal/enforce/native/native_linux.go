@@ -3,7 +3,6 @@ package native
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"syscall"
 
@@ -70,7 +69,10 @@ func (s *Stage) Begin(job enforce.Job) (enforce.Process, error) {
 	}
 	if err := sendTrees(s.process, s.id, job.Order.Steps); err != nil {
 		s.process.Kill()
-		_, _ = s.process.Wait()
+		// A stage that is gone already knows better why.
+		if _, why := s.process.Wait(); why != nil && s.process.Heard() {
+			return nil, why
+		}
 		return nil, err
 	}
 	return s.process, nil
@@ -79,20 +81,14 @@ func (s *Stage) Begin(job enforce.Job) (enforce.Process, error) {
 // makeExecutable lets the inner stage be executed by root without root's rights,
 // who may not execute our own file when it is somebody else's.
 func makeExecutable(program *supervise.Direct) error {
-	self, err := os.Open("/proc/self/exe")
-	if err != nil {
-		return fault.Wrap(fault.IsolationUnavailable, "cannot open our own program", err)
-	}
-	defer self.Close()
-	info, err := self.Stat()
-	if err != nil {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/exe", &st); err != nil {
 		return fault.Wrap(fault.IsolationUnavailable, "cannot look at our own program", err)
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if mode := info.Mode().Perm(); mode&0o001 != 0 || ok && st.Uid == 0 && mode&0o100 != 0 {
+	if opens(&st) {
 		return nil
 	}
-	content, err := io.ReadAll(self)
+	content, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		return fault.Wrap(fault.IsolationUnavailable, "cannot read our own program", err)
 	}
@@ -103,6 +99,18 @@ func makeExecutable(program *supervise.Direct) error {
 	program.Files = append(program.Files, copied)
 	program.Path = "/proc/self/fd/5" // after the control socket and the pipe
 	return nil
+}
+
+// opens says whether a program can be executed, and read, by root without
+// root's rights, whatever its groups. What cannot be read is closed to us, too,
+// in /proc, once it is executed.
+func opens(st *unix.Stat_t) bool {
+	const readAndExecute = 0o5
+	bits := st.Mode & (st.Mode >> 3) // others may, and those of them who are in the file's group
+	if st.Uid == 0 {
+		bits = st.Mode >> 6
+	}
+	return bits&readAndExecute == readAndExecute
 }
 
 // lastCap is CAP_CHECKPOINT_RESTORE, the last capability of Linux 6.x.
