@@ -219,6 +219,7 @@ func (l *live) end() {
 	}
 	l.ended = true
 	l.pid = 0
+	defer l.prune()
 	if len(l.hidden) == 0 {
 		_ = os.Remove(l.name)
 		l.file.Close()
@@ -230,7 +231,6 @@ func (l *live) end() {
 		_ = os.Remove(old)
 	}
 	l.file.Close()
-	l.prune()
 }
 
 // linger is how long the entry of a run that is over is of use: longer than any
