@@ -24,9 +24,9 @@ import (
 
 // process is one process as the host sees it.
 type process struct {
-	pid, parent int
-	zombie      bool
-	name, words string
+	pid, parent, group int
+	zombie             bool
+	name, words        string
 }
 
 func (p process) String() string {
@@ -58,6 +58,7 @@ func processes() []process {
 		fields := strings.Fields(string(stat[end+1:]))
 		p.zombie = fields[0] == "Z" || fields[0] == "X"
 		p.parent, _ = strconv.Atoi(fields[1])
+		p.group, _ = strconv.Atoi(fields[2])
 		line, _ := os.ReadFile("/proc/" + e.Name() + "/cmdline")
 		p.words = strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " "))
 		all = append(all, p)
