@@ -15,6 +15,17 @@ import (
 type Default struct {
 	Preset Preset
 	Origin Origin
+	// Never turns the preset's questions off.
+	Never bool
+}
+
+// bundle is the pair that d comes to.
+func (d Default) bundle() Bundle {
+	b, _ := d.Preset.Bundle()
+	if d.Never {
+		b.Approval = Never
+	}
+	return b
 }
 
 // Permissions is what is in force.
@@ -30,10 +41,11 @@ type Permissions struct {
 // none, from d.
 func (s State) Permissions(d Default) Permissions {
 	base, _ := d.Preset.Bundle()
-	p := Permissions{Bundle: base, Preset: d.Preset, Origin: d.Origin}
+	p := Permissions{Bundle: d.bundle(), Preset: d.Preset, Origin: d.Origin}
 	if s.preset.is {
 		p.Preset, p.Origin = s.preset.value, s.origin
 		base, _ = s.preset.value.Bundle()
+		p.Bundle = base
 	}
 	if s.mode.is {
 		p.Mode = s.mode.value
@@ -87,13 +99,15 @@ func (s State) Begin(d Default) []Fact {
 	case s.Started || s.mode.is && s.approval.is:
 		return nil
 	case s.mode.is:
-		b, _ := d.Preset.Bundle()
-		return []Fact{{Kind: ApprovalSet, Approval: b.Approval.String(), By: System}}
+		return []Fact{{Kind: ApprovalSet, Approval: d.bundle().Approval.String(), By: System}}
 	case s.approval.is:
-		b, _ := d.Preset.Bundle()
-		return []Fact{ModeFact(b.Mode, System)}
+		return []Fact{ModeFact(d.bundle().Mode, System)}
 	}
-	return []Fact{{Kind: PresetSet, Preset: d.Preset, Origin: d.Origin, By: System}}
+	facts := []Fact{{Kind: PresetSet, Preset: d.Preset, Origin: d.Origin, By: System}}
+	if b, _ := d.Preset.Bundle(); b != d.bundle() {
+		facts = append(facts, Fact{Kind: ApprovalSet, Approval: d.bundle().Approval.String(), By: System})
+	}
+	return facts
 }
 
 // EnterMode answers a request for a mode with the facts to record: none, and

@@ -25,8 +25,8 @@ type Kind string
 // The kinds, with the fields that each one uses besides Kind, Time, What, By,
 // Why and Turn.
 const (
-	// Start: a session begins in a World, on a Workspace. A child's has its
-	// Parent and, in Mode, the ceiling that it can never exceed.
+	// Start: a session begins in a World, on a Workspace, under a Policy. A
+	// child's has its Parent and, in Mode, the ceiling that it can never exceed.
 	Start Kind = "session/start"
 	// Mode: the sandbox mode is now Mode. Uses names the grant of a widening.
 	Mode Kind = "sandbox/mode"
@@ -90,6 +90,8 @@ type Fact struct {
 	World     string `json:"world,omitempty"`
 	Workspace string `json:"workspace,omitempty"`
 	Parent    string `json:"parent,omitempty"`
+	// Policy is a policy.Policy as JSON, without values of variables.
+	Policy string `json:"policy,omitempty"`
 
 	Mode     string `json:"mode,omitempty"` // as policy.Profile spells it
 	Preset   Preset `json:"preset,omitempty"`

@@ -116,7 +116,7 @@ func (f Fact) MarshalJSON() ([]byte, error) {
 // are copied first, so that the fact that f was copied from stays as it is.
 func (f *Fact) texts() []*string {
 	list := []*string{
-		(*string)(&f.Kind), &f.ID, &f.Turn, &f.What, (*string)(&f.By), &f.Why, &f.World, &f.Workspace, &f.Parent,
+		(*string)(&f.Kind), &f.ID, &f.Turn, &f.What, (*string)(&f.By), &f.Why, &f.World, &f.Workspace, &f.Parent, &f.Policy,
 		&f.Mode, (*string)(&f.Preset), (*string)(&f.Origin), &f.Approval, (*string)(&f.Code),
 		&f.Path, &f.Host, &f.Rule, &f.Remedy,
 	}

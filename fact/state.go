@@ -12,8 +12,8 @@ import (
 // version does not know, or that is not allowed to have an effect, has none
 // and is counted in Skipped.
 type State struct {
-	// World, Workspace and Parent are those of the first session/start.
-	World, Workspace, Parent string
+	// World, Workspace, Parent and Policy are those of the first session/start.
+	World, Workspace, Parent, Policy string
 	// Ceiling bounds the mode of a session that has a Parent, whatever its
 	// own facts say.
 	Ceiling policy.Profile
@@ -142,7 +142,7 @@ func (s *State) start(f Fact) bool {
 		return f.World == s.World && f.Workspace == s.Workspace && f.Parent == s.Parent
 	}
 	s.begun = true
-	s.World, s.Workspace, s.Parent = f.World, f.Workspace, f.Parent
+	s.World, s.Workspace, s.Parent, s.Policy = f.World, f.Workspace, f.Parent, f.Policy
 	s.Ceiling, _ = policy.ParseProfile(f.Mode)
 	return true
 }

@@ -128,7 +128,7 @@ func (c *compiler) places(p *plan.Plan) []Step {
 		if v.NoExec {
 			s.Flags |= NoExec
 		}
-		if v.Origin == plan.Toolchain || v.Origin == plan.Cache {
+		if v.Origin == plan.Toolchain || v.Origin == plan.Cache || v.Origin == plan.Tmp {
 			s.Flags |= Optional
 		}
 		steps = append(steps, s)

@@ -27,6 +27,7 @@
 package factlog
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -81,6 +82,17 @@ func ValidID(id string) bool {
 		}
 	}
 	return true
+}
+
+// NewID makes up the name of a session: when it began, and chance.
+func NewID(now time.Time) string {
+	const letters = "abcdefghijkmnpqrstuvwxyz23456789" // 32, none that looks like another
+	var raw [8]byte
+	rand.Read(raw[:])
+	for i := range raw {
+		raw[i] = letters[raw[i]%32]
+	}
+	return now.UTC().Format("20060102-150405-") + string(raw[:])
 }
 
 // head is a place in a log: SESSION:SEQ:MAC.

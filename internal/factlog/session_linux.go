@@ -24,6 +24,7 @@ type Session struct {
 
 	mu     sync.Mutex
 	file   *os.File
+	live   *os.File // see Attend
 	chain  chain
 	state  fact.State
 	broken error // set once what lies on the disk is no longer known
@@ -83,6 +84,9 @@ func (l *Session) begin() error {
 func (l *Session) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.live != nil {
+		return errors.Join(l.live.Close(), l.file.Close())
+	}
 	return l.file.Close()
 }
 

@@ -337,6 +337,9 @@ func (s *Store) Remove(id string) error {
 	if err := unix.Unlinkat(int(s.sessions.Fd()), id+suffix, 0); err != nil {
 		return unavailable("the session "+id+" cannot be removed", err)
 	}
+	if err := unix.Unlinkat(int(s.sessions.Fd()), id+liveSuffix, 0); err != nil && err != unix.ENOENT {
+		return unavailable("what belongs to the session "+id+" cannot be removed", err)
+	}
 	if err := unix.Fsync(int(s.sessions.Fd())); err != nil {
 		return unavailable("the removal of "+id+" may not last", err)
 	}

@@ -52,6 +52,15 @@ func (*Session) Close() error { return refused() }
 // State refuses.
 func (*Session) State() (fact.State, error) { return fact.State{}, refused() }
 
+// Attend refuses.
+func (*Session) Attend() (string, error) { return "", refused() }
+
+// Alive is never true.
+func (*Session) Alive(string) bool { return false }
+
+// Attended refuses.
+func (*Store) Attended(string) (bool, error) { return false, refused() }
+
 // Head is empty.
 func (*Session) Head() string { return "" }
 

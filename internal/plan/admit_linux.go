@@ -30,6 +30,11 @@ func (r *resolver) admit(path string, root Root, write bool) error {
 	if write && r.holdsOwn(root) {
 		return bad("Tether's own files lie in it", "name a folder below it")
 	}
+	for _, dir := range []string{r.host.StateDir, r.host.ConfigDir} {
+		if real, err := filepath.EvalSymlinks(dir); err == nil && inside(root.Path, real) {
+			return bad("it is one of Tether's own files", "name a folder outside of "+quote(real))
+		}
+	}
 	if link := r.leadsOut(path, root); link != "" {
 		return bad("the link "+quote(link)+", which a command may have made, leads to "+quote(root.Path),
 			"name "+quote(root.Path)+" itself, if that is what you mean")

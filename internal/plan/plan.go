@@ -98,6 +98,8 @@ const (
 	Toolchain
 	Cache
 	Git
+	// Tmp is a session's /tmp.
+	Tmp
 )
 
 // View is a folder or file of the host that the command sees at the same path,

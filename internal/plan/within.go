@@ -96,7 +96,7 @@ func indexOf(p *Plan) *index {
 		x.places[s.Path] = placed{}
 	}
 	for i := range p.Views {
-		if v := &p.Views[i]; v.Origin == Cache {
+		if v := &p.Views[i]; v.Origin == Cache || v.Origin == Tmp {
 			x.places[v.Target()] = placed{}
 		} else {
 			x.places[v.Target()] = placed{view: v, write: v.Writable}

@@ -24,6 +24,11 @@ type World interface {
 	// Warm starts what can be started before a plan is known, and returns at
 	// once. A run begins with it.
 	Warm(pol policy.Policy, kind enforce.Kind, environ []string) Warm
+	// Place says where a policy's workspace is and where Tether keeps its own
+	// files. It refuses a state folder that commands could write.
+	Place(pol policy.Policy, environ []string) (Place, error)
+	// Locate returns the one path of what lies at path, without links.
+	Locate(path string) (string, error)
 	// Plan pins a policy to this world.
 	Plan(ctx context.Context, pol policy.Policy, o Options) (*plan.Plan, error)
 	// Run runs a command in a planned world. A command that fails is an
@@ -38,6 +43,15 @@ type Warm interface {
 	Discard()
 }
 
+// Place is where a session happens.
+type Place struct {
+	// Workspace is the canonical path; Key names the folder there by identity:
+	// another one that takes its path has another key.
+	Workspace, Key string
+	// State is Tether's own folder for the caller.
+	State string
+}
+
 // Options are what a plan needs besides the policy.
 type Options struct {
 	// Dir is the folder that the command starts in; empty is the workspace.
@@ -46,6 +60,10 @@ type Options struct {
 	Environ []string
 	// Provider is the provider that is asked for.
 	Provider enforce.Kind
+	// Tmp names the private folder, in the state folder, that is /tmp inside
+	// and lasts from one command to the next. It is made where it is missing.
+	// Empty: /tmp lasts as long as the command.
+	Tmp string
 }
 
 // Command is one command to run.

@@ -34,6 +34,12 @@ type nothing struct{}
 
 func (nothing) Discard() {}
 
+// Place refuses.
+func (World) Place(policy.Policy, []string) (world.Place, error) { return world.Place{}, refuse() }
+
+// Locate refuses.
+func (World) Locate(string) (string, error) { return "", refuse() }
+
 // Plan refuses.
 func (World) Plan(context.Context, policy.Policy, world.Options) (*plan.Plan, error) {
 	return nil, refuse()
@@ -58,3 +64,18 @@ type Fact struct {
 func Facts() []Fact {
 	return []Fact{{What: "there is no provider for " + runtime.GOOS + " in this build", Fix: "run tether on Linux"}}
 }
+
+// TmpFolder names no folder.
+func TmpFolder(string, string) string { return "" }
+
+// Tmps lists nothing.
+func Tmps(string) []string { return nil }
+
+// RemoveTmp finds nothing to remove.
+func RemoveTmp(string, string) (string, error) { return "", nil }
+
+// State refuses.
+func State([]string) (string, error) { return "", refuse() }
+
+// HoldTmp refuses.
+func HoldTmp(string) (string, func() error, error) { return "", nil, refuse() }

@@ -49,6 +49,11 @@ func (World) Plan(ctx context.Context, pol policy.Policy, o world.Options) (*pla
 		if err := caches(p, host); err != nil {
 			return nil, err
 		}
+		if o.Tmp != "" {
+			if err := showTmp(p, host, o.Tmp, o.Provider); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return p, environment(p, pol, host, o, confined)
 }
