@@ -50,6 +50,9 @@ type Command struct {
 	Stream bool
 	// Signals are forwarded to the command.
 	Signals <-chan os.Signal
+	// Why is the reason that whoever wants it gives; it is recorded, and shown
+	// to whoever is asked.
+	Why string
 }
 
 // argv returns the words to execute.
@@ -84,11 +87,36 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 			}
 		}
 	}
-	early := s.world.Warm(s.policy, s.provider, s.environ)
+	return s.do(ctx, c, argv)
+}
+
+// do runs a command as an act of the session: intended, carried out, told. It
+// begins anew when what holds has changed meanwhile.
+func (s *Session) do(ctx context.Context, c Command, argv []string) (Result, error) {
+	a := &act{s: s, what: CommandLine(argv), why: c.Why}
+	var res Result
+	err := errStale
+	for try := 0; errors.Is(err, errStale) && try < planTries; try++ {
+		var e effect
+		if e, err = s.now(); err == nil {
+			res, err = s.attempt(ctx, c, argv, e, a)
+		}
+	}
+	if errors.Is(err, errStale) {
+		err = fault.Wrap(fault.IsolationUnavailable, "the session does not hold still", err)
+	}
+	a.settle(&res, err)
+	return res, err
+}
+
+// attempt runs a command under one effect. Without an act nothing is recorded,
+// and the guard is not asked.
+func (s *Session) attempt(ctx context.Context, c Command, argv []string, e effect, a *act) (Result, error) {
+	early := s.world.Warm(e.policy, e.kind, s.environ)
 	defer early.Discard()
 	var found []Finding
 	for try := 1; ; try++ {
-		res, err := s.runOnce(ctx, c, argv, early, try == planTries)
+		res, err := s.runOnce(ctx, c, argv, e, a, early, try == planTries)
 		found = append(found, res.Findings...)
 		if len(found) > 0 {
 			res.Findings = found
@@ -105,26 +133,29 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 const planTries = 12
 
 // runOnce plans a command and runs it.
-func (s *Session) runOnce(ctx context.Context, c Command, argv []string, early world.Warm, last bool) (Result, error) {
-	p, err := s.plan(ctx, c.Dir)
+func (s *Session) runOnce(ctx context.Context, c Command, argv []string, e effect, a *act, early world.Warm, last bool) (Result, error) {
+	p, err := s.planFor(ctx, e, c.Dir)
 	if err != nil {
 		return Result{}, err
 	}
-	look := s.look(p, argv)
-	if err := look.Err(); err != nil {
-		return Result{}, err
+	red := s.redactor(e, p)
+	var word guard.Verdict
+	if a != nil {
+		word = look(e, p, argv)
+		if err := s.mayRun(ctx, a, e, argv, word, p.Dir); err != nil {
+			return Result{}, err
+		}
 	}
-	red := s.redactor(p)
-	cmd := world.Command{Args: argv, Provider: s.provider, Warm: early, Last: last, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
-		Time: s.policy.Limits.Time, Signals: c.Signals,
-		Through: red.through(), Check: s.mayLeave(red, argv)}
+	cmd := world.Command{Args: argv, Provider: e.kind, Warm: early, Last: last, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
+		Time: e.policy.Limits.Time, Signals: c.Signals,
+		Through: red.through(), Check: s.mayLeave(e, red, argv)}
 	if cmd.Time == 0 && !c.Stream {
 		cmd.Time = DefaultTime
 	}
 	if c.Time > 0 && (cmd.Time == 0 || c.Time < cmd.Time) {
 		cmd.Time = c.Time
 	}
-	limit := s.policy.Limits.OutputBytes
+	limit := e.policy.Limits.OutputBytes
 	if limit == 0 {
 		limit = DefaultOutput
 	}
@@ -143,8 +174,8 @@ func (s *Session) runOnce(ctx context.Context, c Command, argv []string, early w
 	if err != nil {
 		return Result{Findings: findings(out)}, err
 	}
-	res := result(s.policy, p, out, look)
-	if res.Exit != 0 && len(p.Repos) > 0 && s.policy.Profile == policy.WorkspaceWrite && out.Provider != enforce.Unconfined {
+	res := result(e.policy, p, out, word)
+	if res.Exit != 0 && len(p.Repos) > 0 && e.policy.Profile == policy.WorkspaceWrite && out.Provider != enforce.Unconfined {
 		for _, words := range guard.GitConfigWrites(argv) {
 			res.Denials = append(res.Denials, Denial{What: words, Rule: "git's configuration is locked: it can name programs that your git would run",
 				Code: fault.SandboxViolation, Remedy: "on the host: " + words})
@@ -165,16 +196,16 @@ func (s *Session) runOnce(ctx context.Context, c Command, argv []string, early w
 }
 
 // look asks the guard about a command line.
-func (s *Session) look(p *plan.Plan, argv []string) guard.Verdict {
-	if s.policy.Profile == policy.FullAccess || s.provider == enforce.Unconfined {
+func look(e effect, p *plan.Plan, argv []string) guard.Verdict {
+	if e.kind == enforce.Unconfined {
 		return guard.Verdict{}
 	}
 	o := guard.Options{Mode: guard.Advise, Commands: policy.Any, Workspace: p.Workspace.Path, Dir: p.Dir, Roots: []string{"/tmp"}}
-	if s.provider == enforce.Guard {
+	if e.kind == enforce.Guard {
 		o.Mode = guard.Enforce
 	}
-	if s.policy.Profile == policy.ReadOnly {
-		o.Commands = s.policy.Commands
+	if e.policy.Profile == policy.ReadOnly {
+		o.Commands = e.policy.Commands
 	}
 	for _, v := range p.Views {
 		if v.Origin == plan.Added {

@@ -37,19 +37,23 @@ type Explanation struct {
 // those of the first provider that can be asked for; that it really starts is
 // found only by starting it.
 func (s *Session) Explain(ctx context.Context, c Command) (Explanation, error) {
-	p, err := s.plan(ctx, c.Dir)
+	now, err := s.now()
 	if err != nil {
 		return Explanation{}, err
 	}
-	kind := s.provider
+	p, err := s.planFor(ctx, now, c.Dir)
+	if err != nil {
+		return Explanation{}, err
+	}
+	pol, kind := now.policy, now.kind
 	if kind == enforce.Auto {
 		kind = enforce.Native
 	}
-	e := Explanation{Profile: s.policy.Profile.String(), Workspace: p.Workspace.Path, Dir: p.Dir,
-		Network: s.policy.Network.Mode.String(),
-		Report:  report(s.policy, p, kind, enforce.Grades(kind, p, s.world.Machine()))}
+	e := Explanation{Profile: pol.Profile.String(), Workspace: p.Workspace.Path, Dir: p.Dir,
+		Network: pol.Network.Mode.String(),
+		Report:  report(pol, p, kind, enforce.Grades(kind, p, s.world.Machine()))}
 	if argv, err := c.argv(); err == nil {
-		v := s.look(p, argv)
+		v := look(now, p, argv)
 		if v.Refused {
 			e.Guard = "refuses: " + v.Reason
 		}
@@ -96,5 +100,5 @@ func (s *Session) Explain(ctx context.Context, c Command) (Explanation, error) {
 
 func origin(o plan.Origin) string {
 	return [...]string{plan.System: "system", plan.Workspace: "workspace", plan.Added: "added by the policy",
-		plan.Toolchain: "toolchain", plan.Cache: "cache", plan.Git: "git"}[o]
+		plan.Toolchain: "toolchain", plan.Cache: "cache", plan.Git: "git", plan.Tmp: "of this session"}[o]
 }

@@ -16,6 +16,10 @@ import (
 // to the inner stage.
 const forgetful = "TETHER_TEST_FORGETS_INNER"
 
+// scripted makes this program one that works through a session in a folder, to
+// be killed on the way.
+const scripted = "TETHER_TEST_SCRIPTED"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(forgetful) != "" {
 		_, err := tether.Open(context.Background(), tether.Options{Policy: policy.Default("/tmp/x")})
@@ -23,6 +27,10 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	tether.Inner()
+	if dir := os.Getenv(scripted); dir != "" {
+		scriptedSession(dir)
+		os.Exit(0)
+	}
 	// Nothing of the tests touches the real home.
 	dir, err := os.MkdirTemp("", "tether-api-")
 	if err != nil {

@@ -60,6 +60,9 @@ type Result struct {
 	// Interrupted says that Ctrl-C was typed on a terminal that the command had
 	// for its own, so that nobody else on it was interrupted.
 	Interrupted bool `json:"-"`
+	// Unrecorded says why the log of the session does not tell how the command
+	// ended; that it was to run stands in it.
+	Unrecorded string `json:"unrecorded,omitempty"`
 }
 
 // Report says how strong each guarantee was.

@@ -33,11 +33,17 @@ type redactor struct {
 
 // redactor begins to gather the secrets of a plan. The files are read while
 // other things happen.
-func (s *Session) redactor(p *plan.Plan) *redactor {
+func (s *Session) redactor(e effect, p *plan.Plan) *redactor {
+	r := s.gather(e, p)
+	s.red.Store(r)
+	return r
+}
+
+func (s *Session) gather(e effect, p *plan.Plan) *redactor {
 	r := &redactor{ready: make(chan struct{})}
 	look := func(name string) bool { return slices.Contains(p.Scrubbed, name) }
-	values, short := redact.Environ(s.environ, look, s.policy.Env.Redact)
-	values = slices.DeleteFunc(values, func(v redact.Value) bool { return s.policy.Env.Set[v.Name] == v.Text })
+	values, short := redact.Environ(s.environ, look, e.policy.Env.Redact)
+	values = slices.DeleteFunc(values, func(v redact.Value) bool { return e.policy.Env.Set[v.Name] == v.Text })
 	r.short = short
 	sources := protected(p)
 	if len(values) == 0 && len(sources) == 0 {
@@ -47,7 +53,7 @@ func (s *Session) redactor(p *plan.Plan) *redactor {
 		close(r.ready)
 		return r
 	}
-	passed := func(v redact.Value) bool { return s.policy.Env.NoScrub || slices.Contains(s.policy.Env.Pass, v.Name) }
+	passed := func(v redact.Value) bool { return e.policy.Env.NoScrub || slices.Contains(e.policy.Env.Pass, v.Name) }
 	go func() {
 		defer close(r.ready)
 		found, left := redact.Files(sources)
@@ -147,8 +153,8 @@ func (l *late) Close() error {
 
 // mayLeave returns a check that no argument holds a secret, for commands that
 // can send it somewhere.
-func (s *Session) mayLeave(r *redactor, argv []string) func(context.Context) error {
-	if r == nil || s.policy.Network.Mode == policy.Offline || s.provider == enforce.Unconfined {
+func (s *Session) mayLeave(e effect, r *redactor, argv []string) func(context.Context) error {
+	if r == nil || e.policy.Network.Mode == policy.Offline || e.kind == enforce.Unconfined {
 		return nil
 	}
 	return func(ctx context.Context) error {

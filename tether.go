@@ -20,14 +20,17 @@ package tether
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
+	"github.com/tether-sandbox/tether/fact"
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/enforce/inner"
-	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/internal/factlog"
 	"github.com/tether-sandbox/tether/internal/world"
 	"github.com/tether-sandbox/tether/internal/world/local"
 	"github.com/tether-sandbox/tether/policy"
@@ -62,21 +65,68 @@ type Options struct {
 	// Environ is the caller's environment, of which the policy lets a part
 	// through. Nil is os.Environ().
 	Environ []string
+
+	// Session is the name of a session to begin or to go on with, in which
+	// everything that happens is recorded; see [NewSessionID]. One that goes on
+	// keeps within the policy that it began with. Empty: nothing is recorded.
+	Session string
+	// Default is the preset that holds as long as no fact of the session says
+	// anything else, such as a setting of the user's. Without one, the profile
+	// of Policy is what is asked for, also of a session that goes on: as by
+	// [Session.EnterMode].
+	Default fact.Default
+	// Approver is asked for what needs an approval. Nil: all of it is refused.
+	Approver Approver
+	// KeepTmp gives commands and edits of a session that is not recorded one /tmp
+	// that lasts until Close. Recorded sessions always have one that lasts as
+	// long as the session; otherwise each command has its own.
+	KeepTmp bool
+	// By is who uses the session: fact.Person at a terminal. Empty is
+	// fact.Program.
+	By fact.Actor
+
+	// parent is that of a child that begins.
+	parent *Session
 }
 
 // Session runs commands under one policy. It is safe for concurrent use.
 type Session struct {
-	policy   policy.Policy
-	provider enforce.Kind
-	environ  []string
-	world    world.World
+	id        string
+	opening   policy.Policy // the one it was opened with; see effect
+	narrowed  bool
+	provider  enforce.Kind
+	noSandbox bool
+	environ   []string
+	world     world.World
+	fallback  fact.Default
+	approver  Approver
+	by        fact.Actor
+
+	ledger   ledger
+	store    *factlog.Store // nil: not recorded
+	place    world.Place
+	part     string // the name of this part of the session
+	tmp      string // names the /tmp that lasts; empty: there is none
+	dropTmp  func() error
+	count    atomic.Uint64
+	turn     atomic.Pointer[string]
+	scrubbed atomic.Pointer[[]string]
+	red      atomic.Pointer[redactor] // of the last plan
+
+	parent *Session
+	// childID is its name in a parent that is told when it ends. Without one,
+	// the parent is only looked at, and ours to close.
+	childID string
+
+	provedMu sync.Mutex
+	proved   *effect
 }
 
 // Open opens a session on this machine. It fails with POLICY_INVALID for a
 // policy that contradicts itself and with EMBED_MISSING in a program that did
 // not call [Inner]. Whether the machine can hold the policy is found when a
 // command starts, or by [Session.Explain].
-func Open(_ context.Context, o Options) (*Session, error) {
+func Open(ctx context.Context, o Options) (*Session, error) {
 	if !lent.Load() {
 		return nil, fault.New(fault.EmbedMissing, "the program did not lend itself to the inner stage").
 			WithHint("call tether.Inner() first in main")
@@ -92,12 +142,36 @@ func Open(_ context.Context, o Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Policy.Profile == policy.FullAccess || o.NoSandbox {
-		kind = enforce.Unconfined
-	}
-	s := &Session{policy: o.Policy, provider: kind, environ: o.Environ, world: local.World{}}
+	s := &Session{id: o.Session, opening: o.Policy, provider: kind, noSandbox: o.NoSandbox, environ: o.Environ, world: local.World{},
+		fallback: o.Default, approver: o.Approver, by: o.By, parent: o.parent, ledger: &memory{}, part: "0"}
+	s.scrubbed.Store(&[]string{})
 	if s.environ == nil {
 		s.environ = os.Environ()
+	}
+	if s.by == "" {
+		s.by = fact.Program
+	}
+	asked := s.fallback.Preset == ""
+	if asked {
+		s.fallback.Preset = fallbackOf(o.Policy.Profile).Preset
+	}
+	if s.fallback.Origin == "" {
+		s.fallback.Origin = fact.Deployment
+	}
+	if s.id == "" {
+		if err := s.startUnrecorded(o.KeepTmp); err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	if err := s.start(o); err != nil {
+		return nil, err
+	}
+	if asked && o.parent == nil {
+		if err := s.choose(ctx, o.Policy.Profile); err != nil {
+			s.Close()
+			return nil, err
+		}
 	}
 	return s, nil
 }
@@ -116,13 +190,34 @@ func providerKind(name string) (enforce.Kind, error) {
 		WithHint("--provider auto")
 }
 
-// Policy is what the session runs under.
-func (s *Session) Policy() policy.Policy { return s.policy }
+// Policy is what holds now. It allows nothing where that cannot be found out.
+func (s *Session) Policy() policy.Policy {
+	e, err := s.now()
+	if err != nil {
+		return policy.Policy{}
+	}
+	return e.policy
+}
 
-// Close ends the session. Commands that still run are not ended by it.
-func (s *Session) Close() error { return nil }
-
-// plan pins the session's policy to the machine.
-func (s *Session) plan(ctx context.Context, dir string) (*plan.Plan, error) {
-	return s.world.Plan(ctx, s.policy, world.Options{Dir: dir, Environ: s.environ, Provider: s.provider})
+// Close ends this part of the session, and the turn that is open in it. Commands
+// that still run are not ended by it. A recorded session can be opened again; a
+// child that is not recorded is over.
+func (s *Session) Close() error {
+	err := s.EndTurn(context.Background())
+	if s.childID != "" && s.parent != nil {
+		err = errors.Join(err, s.parent.record(func(fact.State) ([]fact.Fact, error) {
+			return []fact.Fact{{Kind: fact.ChildRun, ID: s.childID, Ended: true, By: s.by}}, nil
+		}))
+	}
+	err = errors.Join(err, s.ledger.Close())
+	if s.store != nil {
+		err = errors.Join(err, s.store.Close())
+	}
+	if s.dropTmp != nil {
+		err = errors.Join(err, s.dropTmp())
+	}
+	if s.childID == "" && s.parent != nil {
+		err = errors.Join(err, s.parent.Close())
+	}
+	return err
 }
