@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/tether-sandbox/tether"
+	"github.com/tether-sandbox/tether/fact"
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/flagset"
 	"github.com/tether-sandbox/tether/internal/mcpserver"
@@ -64,6 +65,10 @@ func serve(args []string, in, out *os.File) error {
 	defer stop()
 	return mcpserver.Serve(ctx, in, out, mcpserver.Options{
 		Version: version, Workspace: f.Workspace, RootsUnder: under,
-		At: func(workspace string) (tether.Options, error) { return f.At(workspace).Options() },
+		At: func(workspace string) (tether.Options, error) {
+			o, err := f.At(workspace).Options()
+			o.KeepTmp, o.By = true, fact.Program
+			return o, err
+		},
 	})
 }

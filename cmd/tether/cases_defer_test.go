@@ -157,5 +157,30 @@ func TestEC049(t *testing.T) {
 		if left, _ := os.ReadDir(tmp); len(left) != 0 {
 			t.Errorf("TMPDIR of the host: got %v, want nothing of Tether's left", left)
 		}
+		// A session keeps its /tmp, where nobody else of the host comes to.
+		if r := j.run(script, "--session", "s"); r.exit != 0 {
+			t.Errorf("in a session: got %q", r.all())
+		}
+		for _, p := range []string{"/tmp/" + name, "/tmp/tether-" + name, "/var/tmp/" + name} {
+			j.absent(p)
+		}
+		if r := j.run("cat /tmp/"+name, "--session", "s"); r.stdout != "x\n" && !j.foreign() {
+			t.Errorf("the session's /tmp: got %q", r.all())
+		}
+		if r := j.run("ls /tmp/"+name, "--session", "other"); r.exit == 0 {
+			t.Errorf("another session sees it: %q", r.all())
+		}
+		private := filepath.Join(j.state, "tether", "private")
+		if info, err := os.Stat(private); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("got %v, %v; want a folder that nobody else can enter", info, err)
+		}
+		for _, id := range []string{"s", "other"} {
+			if r := j.verb("", "session", "rm", id); r.exit != 0 {
+				t.Errorf("session rm: %q", r.all())
+			}
+		}
+		if left, err := os.ReadDir(private); err != nil || len(left) > 0 {
+			t.Errorf("after session rm: got %v, %v", left, err)
+		}
 	})
 }

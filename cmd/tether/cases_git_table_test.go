@@ -4,7 +4,7 @@ package main
 // host, and about git's everyday use, whether it holds: empty, it does; else
 // the text says how far.
 var gitCases = map[string]string{
-	"EC-022": "limit: by shell; the edit tool is not part of this build",
+	"EC-022": "",
 	"EC-023": "",
 	"EC-024": "",
 	"EC-027": "",
@@ -16,8 +16,8 @@ var gitCases = map[string]string{
 	"EC-038": "",
 	"EC-039": "",
 	"EC-040": "",
-	"EC-041": "limit: a .tether that is absent at the start can be made during the run; it is moved to quarantine when the run has ended, or at the next start; the edit tool is not part of this build",
-	"EC-042": "limit: by shell the names are harmless where the file system tells them apart; .git is locked in any case, so also where it folds case; the edit tool is not part of this build",
+	"EC-041": "limit: a .tether that is absent at the start can be made during the run; it is moved to quarantine when the run has ended, or at the next start; the edit tool makes none",
+	"EC-042": "limit: by shell the names are harmless where the file system tells them apart; .git is locked in any case, so also where it folds case; the edit tool refuses them all, but for .tether with a dot behind",
 
 	"EC-044": "",
 	"EC-045": "",

@@ -18,6 +18,8 @@ func TestEC022(t *testing.T) {
 		refused(t, j.steps(plant, `printf x > .git/hooks/post-commit`, `mv .git/hooks .git/h2`, `rm -r .git/hooks`,
 			`ln -s /tmp .git/hooks/x`, `chmod +x .git/hooks/pre-commit.sample`))
 		j.absent(".git/hooks/pre-commit")
+		j.editRefuses(".git/hooks/pre-commit", ".git/hooks/post-commit", ".git/hooks/pre-commit.sample", ".git/config")
+		j.absent(".git/hooks/pre-commit")
 		j.calm()
 	})
 }
@@ -324,6 +326,11 @@ func TestEC041(t *testing.T) {
 		refused(t, j.steps(`echo x >> .tether/policy.toml`, `mv .tether t2`, `rm -rf .tether`, `touch .tether/x`,
 			`rm .tether/policy.toml`))
 		j.unchanged(".tether/policy.toml", "# mine\n")
+		j.editRefuses(".tether/policy.toml", ".tether/x")
+		j.unchanged(".tether/policy.toml", "# mine\n")
+		j.mustHost("rm -rf .tether")
+		j.editRefuses(".tether/policy.toml", ".Tether/policy.toml")
+		j.absent(".tether")
 	})
 }
 
@@ -341,6 +348,9 @@ func TestEC042(t *testing.T) {
 				`; echo 'profile = "full-access"' > "`+name+`/policy.toml"`)
 		}
 		policy := j.explain().stdout
+		for _, name := range []string{".GIT", ".git.", ".git ", "git~1", ".g\u200cit", ".Git", ".Tether"} {
+			j.editRefuses(name + "/config")
+		}
 		j.steps(plants...)
 		j.unchanged(".git/config", before)
 		j.absent(".git/hooks/pre-commit")

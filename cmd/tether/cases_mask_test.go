@@ -136,6 +136,13 @@ func TestEC010(t *testing.T) {
 			t.Errorf("the report does not state the limit: %q", reason)
 		}
 		j.noSecret(j.closed("cat .env", j.secret))
+		// In a session, which knows nothing of it from before, neither.
+		if r := j.run("test ! -e late.pem", "--session", "long"); r.exit != 0 {
+			t.Fatalf("control: %s", r.all())
+		}
+		j.plant("late.pem")
+		j.noSecret(j.closed("cat late.pem", j.secret, "--session", "long"))
+		j.noSecret(j.edit("", "view", "late.pem", "--session", "long"))
 	})
 }
 

@@ -12,6 +12,7 @@ func explainVerb(args []string, std stdio) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	f.Looks = true
 	s, err := f.Open(background)
 	if err != nil {
 		return f.failed(err, std)

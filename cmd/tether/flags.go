@@ -1,6 +1,9 @@
 package main
 
-import "github.com/tether-sandbox/tether/internal/flagset"
+import (
+	"github.com/tether-sandbox/tether"
+	"github.com/tether-sandbox/tether/internal/flagset"
+)
 
 // flags are the flags of a verb that makes a policy and prints what came of it.
 type flags struct {
@@ -9,6 +12,7 @@ type flags struct {
 	report  string
 	verbose bool
 	quiet   bool
+	asker   *asker // the terminal of a recorded session, nil without one
 }
 
 // newFlags returns the flags of a verb.
@@ -18,5 +22,12 @@ func newFlags(verb string) *flags {
 	f.Set.StringVar(&f.report, "report", "", "write the report as JSON to `FILE`")
 	f.Set.BoolVar(&f.verbose, "v", false, "print the report on stderr")
 	f.Set.BoolVar(&f.quiet, "q", false, "leave out the closing line on a terminal")
+	f.AddSession()
+	f.Approver = func() tether.Approver {
+		if f.asker = terminal(); f.asker == nil {
+			return nil
+		}
+		return f.asker
+	}
 	return f
 }

@@ -32,6 +32,9 @@ const usage = `usage: tether VERB [flags] [-- CMD [ARG...]]
   mcp [flags]                     the same tools for an agent: an MCP server on stdio
   explain [flags] [-- CMD]        what would hold for a command, without running it
   policy show|check|trust         the policy that holds, and the files that it comes from
+  session list|show|log|verify|mode|preset|grant|revoke|rm
+                                  what recorded sessions were allowed and did
+  why [ID]                        what was refused last, and what would allow it
   doctor [--fix] [--json]         how strong each guarantee is here, and how to raise it
   clean [--quarantine]            remove Tether's caches of this user
   version                         print the version
@@ -55,7 +58,7 @@ func main() {
 }
 
 func run(args []string, std stdio) int {
-	verbs := map[string]verb{"run": runVerb, "sh": shVerb, "explain": explainVerb, "edit": editVerb, "policy": policyVerb, "doctor": doctorVerb,
+	verbs := map[string]verb{"run": runVerb, "sh": shVerb, "explain": explainVerb, "edit": editVerb, "policy": policyVerb, "session": sessionVerb, "why": whyVerb, "doctor": doctorVerb,
 		"clean": cleanVerb, "mcp": mcpVerb, "version": versionVerb}
 	// As a shell: through a link that is called so, or with a shell's own flag.
 	name := strings.TrimPrefix(filepath.Base(args[0]), "-")

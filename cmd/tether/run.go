@@ -13,6 +13,7 @@ import (
 
 	"github.com/tether-sandbox/tether"
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/flagset"
 	"github.com/tether-sandbox/tether/internal/world/local/stream"
 )
 
@@ -41,11 +42,15 @@ const unconfined = "none"
 
 // run runs one command under the flags and tells how it went.
 func (f *flags) run(c tether.Command, std stdio) (int, error) {
+	named := f.Session == flagset.NewSession
 	s, err := f.Open(background)
 	if err != nil {
 		return f.failed(err, std)
 	}
 	defer s.Close()
+	if named {
+		fmt.Fprintln(std.err, "tether: session", s.ID())
+	}
 	to, err := f.openReport(s.Policy())
 	if err != nil {
 		return f.failed(err, std)
@@ -78,6 +83,11 @@ func (f *flags) run(c tether.Command, std stdio) (int, error) {
 // failed tells of a failure of ours, and of what was found all the same, in the
 // form that was asked for.
 func (f *flags) failed(err error, std stdio, found ...tether.Finding) (int, error) {
+	if n := f.asker.interrupted(); n > 0 {
+		// As a shell tells of a signal. What was asked for did not happen.
+		finish(0, err)(std.err)
+		return 128 + n, nil
+	}
 	if !f.json {
 		for _, line := range findingLines(found) {
 			fmt.Fprintln(std.err, "tether:", line)
@@ -85,8 +95,13 @@ func (f *flags) failed(err error, std stdio, found ...tether.Finding) (int, erro
 		return exitOurs, err
 	}
 	_ = writeJSON(std.out, jsonFailure{"failed", exitOurs, append([]tether.Finding{}, found...),
-		jsonError{fault.CodeOf(err), fault.TextOf(err), fault.HintOf(err)}})
+		errorObject(err)})
 	return exitOurs, nil
+}
+
+// errorObject is a failure of ours as --json prints it.
+func errorObject(err error) jsonError {
+	return jsonError{fault.CodeOf(err), fault.TextOf(err), fault.HintOf(err)}
 }
 
 // tell prints what is worth knowing after a command.
@@ -119,6 +134,9 @@ func (f *flags) tell(c tether.Command, res tether.Result, to *reportFile, std st
 		for _, x := range res.Findings {
 			fmt.Fprintln(std.err, printable("  found: "+x.Path+": "+x.What+" ("+x.Action+")"))
 		}
+	}
+	if res.Unrecorded != "" {
+		fmt.Fprintln(std.err, "tether:", printable("the command ran, and how it ended is not recorded: "+res.Unrecorded))
 	}
 	for _, d := range res.Denials {
 		finish(0, fault.New(d.Code, d.What+": "+d.Rule).WithHint(d.Remedy))(std.err)

@@ -30,6 +30,15 @@ type Flags struct {
 	// Workspace is absolute after Parse.
 	Workspace string
 	NoSandbox bool
+	// Session names the session in which everything is recorded; see
+	// AddSession. Open makes up a name where NewSession stands there, and where
+	// a policy file asks for an audit.
+	Session string
+	// Looks says that nothing will be run, so that no session begins.
+	Looks bool
+	// Approver, if there is one, returns who is asked in a recorded session;
+	// it may return nil.
+	Approver func() tether.Approver
 	// Origins say, after Open, which layer set what.
 	Origins policyfile.Origins
 
@@ -194,28 +203,6 @@ func (f *Flags) At(workspace string) *Flags {
 	return &g
 }
 
-// Options says how a session under the policy files and the flags is opened.
-func (f *Flags) Options() (tether.Options, error) {
-	e, err := f.Effective()
-	if err != nil {
-		return tether.Options{}, err
-	}
-	if refused := NotInThisBuild(e); len(refused) > 0 {
-		return tether.Options{}, refused[0].Err
-	}
-	f.Origins = e.Origins
-	return tether.Options{Policy: e.Policy, Provider: e.Provider, NoSandbox: f.NoSandbox}, nil
-}
-
-// Open opens a session under the policy files and the flags.
-func (f *Flags) Open(ctx context.Context) (*tether.Session, error) {
-	o, err := f.Options()
-	if err != nil {
-		return nil, err
-	}
-	return tether.Open(ctx, o)
-}
-
 // Refusal is why every run under a policy is refused, and the key it is about.
 type Refusal struct {
 	Key string
@@ -228,10 +215,6 @@ func NotInThisBuild(e policyfile.Effective) []Refusal {
 	if e.Policy.Network.Mode == policy.Gated {
 		out = append(out, Refusal{"network", fault.New(fault.SandboxUnavailable,
 			"the gate is not part of this build; the network can be none, or open, which is the host's").WithHint("--network none")})
-	}
-	if e.Audit {
-		out = append(out, Refusal{"audit", fault.New(fault.StoreUnavailable,
-			"the policy asks for a durable log, which is not part of this build").WithHint("audit = false")})
 	}
 	if _, err := tether.Open(context.Background(), tether.Options{Policy: e.Policy}); fault.CodeOf(err) == fault.LimitUnenforceable {
 		out = append(out, Refusal{"max-memory", err})

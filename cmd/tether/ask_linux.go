@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tether-sandbox/tether"
+	"github.com/tether-sandbox/tether/fault"
+)
+
+// asker puts questions on the terminal that we were started on, never through
+// what the command reads: that may come from anywhere. Questions are put before
+// a command starts and after it has ended, so none of its output gets in
+// between, and one at a time.
+type asker struct {
+	mu     sync.Mutex
+	signal atomic.Int32
+}
+
+// terminal returns an asker if there is a terminal with somebody in front of it.
+func terminal() *asker {
+	tty, err := openTTY()
+	if err != nil {
+		return nil
+	}
+	tty.Close()
+	return &asker{}
+}
+
+// openTTY opens the controlling terminal, if we are in its foreground: anybody
+// else who reads from it is stopped.
+func openTTY() (*os.File, error) {
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+	if err != nil || group != unix.Getpgrp() {
+		unix.Close(fd)
+		return nil, unix.ENOTTY
+	}
+	return os.NewFile(uintptr(fd), "/dev/tty"), nil
+}
+
+// interrupted returns the signal that ended a question, or 0.
+func (a *asker) interrupted() int {
+	if a == nil {
+		return 0
+	}
+	return int(a.signal.Load())
+}
+
+// Approve puts one question. Ctrl-C, the end of ctx and everything that is not
+// plainly yes are no.
+func (a *asker) Approve(ctx context.Context, q tether.Question) (tether.Answer, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	text, err := question(q)
+	if err != nil {
+		return tether.Answer{}, err
+	}
+	tty, err := openTTY()
+	if err != nil {
+		return tether.Answer{}, fault.New(fault.ApprovalDenied, "there is no terminal to ask on")
+	}
+	defer tty.Close()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	// What was typed before the question was seen is no answer to it.
+	raw, err := tty.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { _ = unix.IoctlSetInt(int(fd), unix.TCFLSH, unix.TCIFLUSH) })
+	}
+	if err == nil {
+		_, err = io.WriteString(tty, text)
+	}
+	if err != nil {
+		return tether.Answer{}, err
+	}
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case s := <-signals:
+			if n, ok := s.(syscall.Signal); ok {
+				a.signal.Store(int32(n))
+			}
+		case <-ctx.Done():
+		case <-done:
+			return
+		}
+		_ = tty.SetReadDeadline(time.Unix(1, 0))
+	}()
+	line, err := bufio.NewReaderSize(io.LimitReader(tty, 256), 256).ReadString('\n')
+	if err != nil || a.interrupted() != 0 {
+		_, _ = io.WriteString(tty, "\n")
+		if n := a.interrupted(); n != 0 {
+			return tether.Answer{}, fault.New(fault.ApprovalDenied, "interrupted")
+		}
+		return tether.Answer{}, ctx.Err() // the end of the terminal's input is no
+	}
+	return reply(line), nil
+}
