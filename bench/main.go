@@ -2,7 +2,7 @@
 // turns, and prints medians and ratios. Times are never asserted: read the
 // ratios, on a quiet machine.
 //
-//	go run ./bench PATH-TO-TETHER [start|masks|walk|work]
+//	go run ./bench PATH-TO-TETHER [start|masks|walk|work|log]
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: bench PATH-TO-TETHER [start|masks|walk|work]")
+		fmt.Fprintln(os.Stderr, "usage: bench PATH-TO-TETHER [start|masks|walk|work|log]")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2:]); err != nil {
@@ -41,7 +41,7 @@ func run(tether string, parts []string) error {
 	all := []struct {
 		name string
 		do   func() error
-	}{{"start", b.start}, {"masks", b.masks}, {"walk", b.walk}, {"work", b.work}}
+	}{{"start", b.start}, {"masks", b.masks}, {"walk", b.walk}, {"work", b.work}, {"log", b.log}}
 	for _, p := range all {
 		if len(parts) > 0 && !slices.Contains(parts, p.name) {
 			continue
