@@ -137,7 +137,7 @@ func (s *Session) tryGrant(ctx context.Context, g fact.Grant) error {
 	}
 	if g.Host != "" && e.policy.Network.Mode != policy.Gated {
 		return fault.New(fault.PolicyInvalid, "a grant for a host opens nothing: the network is "+e.policy.Network.Mode.String()).
-			WithHint("start a session with --network gated")
+			WithHint("tether run --session new --network gated -- CMD")
 	}
 	if g.Write && e.policy.Profile == policy.ReadOnly {
 		return fault.New(fault.PolicyInvalid, "nothing is written in read-only, also with a grant").WithHint("tether session mode " + s.id + " workspace-write")

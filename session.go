@@ -142,7 +142,7 @@ func (s *Session) resume(st fact.State, place world.Place, o Options) error {
 	}
 	if st.Workspace != place.Workspace {
 		return fault.New(fault.SandboxSplitWorld, fmt.Sprintf("the session %s is about %q, not about %q", s.id, st.Workspace, place.Workspace)).
-			WithHint("tether run --session " + s.id + " -C " + shellWord(st.Workspace) + " -- CMD, or a new session")
+			WithHint("tether run --session " + s.id + " -C " + shellWord(st.Workspace) + " -- CMD")
 	}
 	if st.Policy == "" {
 		return nil
@@ -162,7 +162,7 @@ func readPolicy(st fact.State) (policy.Policy, error) {
 	var p policy.Policy
 	if err := json.Unmarshal([]byte(st.Policy), &p); err != nil {
 		return p, fault.Wrap(fault.StoreUnavailable, "the session began with a policy that this version cannot read", err).
-			WithHint("start a new session")
+			WithHint("tether run --session new -- CMD")
 	}
 	return p, nil
 }

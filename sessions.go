@@ -216,7 +216,7 @@ func (s *Sessions) Remove(id string) error {
 	}
 	live, err := store.Attended(id)
 	if err == nil && live {
-		err = fault.New(fault.UsageInvalid, "the session "+id+" is in use").WithHint("end what runs in it first")
+		err = fault.New(fault.UsageInvalid, "the session "+id+" is in use").WithHint("tether session show " + id)
 	}
 	if err == nil {
 		_, err = local.RemoveTmp(s.state, id)

@@ -23,7 +23,7 @@ func (s *Session) StartTurn(ctx context.Context, what string) error {
 	}
 	id := s.newID()
 	if !s.turn.CompareAndSwap(nil, &id) {
-		return fault.New(fault.UsageInvalid, "a turn is open already").WithHint("end it first")
+		return fault.New(fault.UsageInvalid, "a turn is open already").WithHint("call EndTurn first")
 	}
 	err = s.record(func(st fact.State) ([]fact.Fact, error) {
 		return append(st.Begin(s.fallback), fact.Fact{Kind: fact.TurnStart, ID: id, Time: time.Now(), What: what, By: s.by}), nil

@@ -200,7 +200,7 @@ func (a *sessionArgs) grant(rest []string) error {
 	g := fact.Grant{Path: a.read, Host: a.host, Mode: a.mode, Command: rest[1:], Scope: fact.Scope(a.scope)}
 	if a.write != "" {
 		if a.read != "" {
-			return fault.New(fault.UsageInvalid, "a path is granted to read or to write").WithHint("--write " + a.write)
+			return fault.New(fault.UsageInvalid, "a path is granted to read or to write").WithHint("tether session grant " + rest[0] + " --write " + a.write)
 		}
 		g.Path, g.Write = a.write, true
 	}

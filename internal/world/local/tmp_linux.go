@@ -32,7 +32,7 @@ func TmpFolder(state, name string) string {
 func showTmp(p *plan.Plan, host plan.Host, name string, provider enforce.Kind) error {
 	cannot := func(err error) error {
 		return fault.Wrap(fault.SandboxUnavailable, "cannot make the session's /tmp", err).
-			WithHint("tether session rm " + name + ", or make " + filepath.Dir(host.StateDir) + " writable")
+			WithHint("make " + filepath.Dir(host.StateDir) + " writable, or set XDG_STATE_HOME")
 	}
 	dir := TmpFolder(host.StateDir, name)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
