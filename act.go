@@ -100,7 +100,7 @@ func (a *act) settle(res *Result, failed error) {
 	turn := a.s.openTurn()
 	var facts []fact.Fact
 	if a.id == "" {
-		if failed == nil || a.told || fault.CodeOf(failed) == fault.StoreUnavailable || fault.CodeOf(failed) == fault.StoreCorrupt {
+		if a.told || !denies(failed) {
 			return
 		}
 		facts = append(facts, a.s.denial(a.what, failed))
@@ -113,8 +113,7 @@ func (a *act) settle(res *Result, failed error) {
 			f.Code = fault.LimitTime
 		}
 		facts = append(facts, f)
-		switch f.Code {
-		case fault.EgressSecret, fault.SandboxUnavailable, fault.IsolationUnavailable:
+		if denies(failed) {
 			facts = append(facts, a.s.denial(a.what, failed)) // intended, and refused at the last moment
 		}
 	}
@@ -132,9 +131,20 @@ func (a *act) settle(res *Result, failed error) {
 		}
 		facts = append(facts, fact.Fact{Kind: fact.Finding, Turn: turn, Path: x.Path, What: x.What + ": " + x.Action})
 	}
-	if err := a.s.record(func(fact.State) ([]fact.Fact, error) { return facts, nil }); err != nil {
+	if err := a.s.tell(facts); err != nil {
 		res.Unrecorded = err.Error()
 	}
+}
+
+// denies tells whether an error is the refusal of something, as opposed to its
+// failure.
+func denies(err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.SandboxUnavailable, fault.IsolationUnavailable, fault.SandboxBadWorkspace, fault.SandboxViolation, fault.CommandDenied,
+		fault.ApprovalDenied, fault.EgressSecret, fault.PolicyInvalid:
+		return true
+	}
+	return false
 }
 
 // denial is the fact that something was refused.
@@ -189,9 +199,9 @@ func shellWord(w string) string {
 	return b.String() + "'"
 }
 
-// tell records how an edit went, and what was refused. A failure to record it
-// changes nothing of what happened.
-func (a *act) tell(failed error) {
+// end records how an edit went, and, if it was refused and nobody was asked, that.
+// A failure to record it changes nothing of what happened.
+func (a *act) end(failed error) {
 	var facts []fact.Fact
 	if a.id != "" {
 		f := fact.Fact{Kind: fact.Outcome, ID: a.id, Turn: a.s.openTurn()}
@@ -201,11 +211,8 @@ func (a *act) tell(failed error) {
 		facts = append(facts, f)
 		a.id = ""
 	}
-	switch fault.CodeOf(failed) {
-	case fault.SandboxViolation, fault.ApprovalDenied:
+	if denies(failed) && !a.told {
 		facts = append(facts, a.s.denial(a.what, failed))
 	}
-	if len(facts) > 0 {
-		_ = a.s.record(func(fact.State) ([]fact.Fact, error) { return facts, nil })
-	}
+	_ = a.s.tell(facts)
 }

@@ -64,8 +64,8 @@ func (s *Session) ask(ctx context.Context, g fact.Grant, denied error, why strin
 	if s.approver == nil {
 		return "", false, no("there is nobody to ask")
 	}
-	if !s.recordable(g) {
-		return "", false, no("it holds the value of a variable, which is not recorded")
+	if why := s.unfit(g); why != "" {
+		return "", false, no("it " + why)
 	}
 	c := s.change(Request{By: fact.Model, Why: why})
 	err = s.record(func(st fact.State) ([]fact.Fact, error) {
@@ -99,9 +99,19 @@ func (s *Session) ask(ctx context.Context, g fact.Grant, denied error, why strin
 	return id, false, s.give(id, g, Request{By: a.By, Why: a.Why})
 }
 
-// recordable tells whether a grant can be recorded as it is.
-func (s *Session) recordable(g fact.Grant) bool {
-	return !slices.ContainsFunc(append([]string{g.Path, g.Host}, g.Command...), func(w string) bool { return s.discreet(w) != w })
+// unfit says why a grant cannot be recorded as it is.
+func (s *Session) unfit(g fact.Grant) string {
+	size := 0
+	for _, w := range append([]string{g.Path, g.Host}, g.Command...) {
+		if s.discreet(w) != w {
+			return "holds a secret, which is not recorded"
+		}
+		size += len(w)
+	}
+	if size > batch {
+		return "is too long to be recorded"
+	}
+	return ""
 }
 
 // Grant widens the session, as somebody who decides wants it, and returns the
@@ -116,8 +126,8 @@ func (s *Session) Grant(ctx context.Context, g fact.Grant, r Request) (string, e
 		}
 		g.Path = real
 	}
-	if !s.recordable(g) {
-		return "", fault.New(fault.PolicyInvalid, "the grant holds the value of a variable, which is not recorded")
+	if why := s.unfit(g); why != "" {
+		return "", fault.New(fault.PolicyInvalid, "the grant "+why)
 	}
 	if err := s.tryGrant(ctx, g); err != nil {
 		return "", err
@@ -248,7 +258,7 @@ func fold(store *factlog.Store, id string) (fact.State, error) {
 
 // grantHint says how to give what was asked for.
 func (s *Session) grantHint(g fact.Grant, denied error) string {
-	if s.store == nil {
+	if s.store == nil || s.unfit(g) != "" {
 		return fault.HintOf(denied)
 	}
 	return GrantCommand(s.id, g)

@@ -19,7 +19,7 @@ import (
 // It shares the approver, and has a turn, grants and a /tmp of its own. It is
 // recorded if this session is, and ends with its Close or with this session.
 func (s *Session) Child(ctx context.Context, p policy.Policy) (*Session, error) {
-	e, err := s.now()
+	e, err := s.bound()
 	if err != nil {
 		return nil, err
 	}
@@ -64,14 +64,15 @@ func (s *Session) Child(ctx context.Context, p policy.Policy) (*Session, error) 
 }
 
 // resumeParent opens the parent of a child that goes on in another process, to
-// be asked what holds in it. It must be there.
+// be asked what holds in it. It must be there, with facts that say so: there is
+// no default for it.
 func resumeParent(store *factlog.Store, id string, child *Session) (*Session, error) {
 	st, err := fold(store, id)
 	if err != nil {
 		return nil, fault.Wrap(fault.CodeOf(err), "the parent "+strconv.Quote(id)+" of the session "+child.id+" cannot be asked", err)
 	}
 	p := &Session{id: id, provider: child.provider, noSandbox: child.noSandbox, environ: child.environ, world: child.world,
-		fallback: fallbackOf(policy.Nothing), by: fact.System, part: "0", ledger: &memory{}}
+		by: fact.System, part: "0", ledger: &memory{}}
 	p.scrubbed.Store(child.scrubbed.Load())
 	if p.opening, err = readPolicy(st); err != nil {
 		return nil, err

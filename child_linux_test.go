@@ -262,3 +262,31 @@ func TestChildByIdentity(t *testing.T) {
 	_, err = s.Child(ctx, p)
 	wants(t, "a link that leads out", err, fault.SandboxViolation)
 }
+
+// TestChildAndOnce: what was granted for one command of the parent is no child's.
+func TestChildAndOnce(t *testing.T) {
+	h := newHouse(t)
+	out := filepath.Join(filepath.Dir(h.w), "out")
+	if err := os.Mkdir(out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := h.open("")
+	p := policy.Default(h.w)
+	p.Network.Mode, p.Read = policy.Offline, []string{out}
+	c, err := s.Child(ctx, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Grant(ctx, fact.Grant{Path: out, Scope: fact.Once}, tether.Request{By: fact.Person}); err != nil {
+		t.Fatal(err)
+	}
+	if res := run(t, c, "ls "+out); res.Exit == 0 {
+		t.Error("the child used it")
+	}
+	if res := run(t, s, "ls "+out); res.Exit != 0 {
+		t.Errorf("control: the session itself can: %q", res.Stderr)
+	}
+	if res := run(t, s, "ls "+out); res.Exit == 0 {
+		t.Error("it was not used up")
+	}
+}

@@ -32,18 +32,19 @@ func (f *Files) do(verb, path string, write bool, call func(*filegate.Gate) erro
 			}
 			continue
 		}
-		asked = true
-		a.tell(err)
-		if _, _, no := f.s.ask(f.ctx, g, err, ""); no != nil {
+		asked, a.told = true, true // by the question, whatever the answer is
+		a.end(err)
+		var no error
+		if _, a.told, no = f.s.ask(f.ctx, g, err, ""); no != nil {
 			err = withHint(err, fault.HintOf(no))
-			return err
+			continue
 		}
 		err = errStale
 	}
 	if errors.Is(err, errStale) {
 		err = fault.Wrap(fault.IsolationUnavailable, "the session does not hold still", err)
 	}
-	a.tell(err)
+	a.end(err)
 	return err
 }
 
@@ -135,7 +136,7 @@ func (f *Files) grantFor(path string, write bool) (fact.Grant, bool) {
 		}
 	}
 	g := fact.Grant{Path: real, Write: write, Scope: fact.Once}
-	if g.Check() != nil || !f.s.recordable(g) || p.Policy.Profile == policy.FullAccess {
+	if g.Check() != nil || f.s.unfit(g) != "" || p.Policy.Profile == policy.FullAccess {
 		return g, false
 	}
 	shown := slices.ContainsFunc(p.Views, func(v plan.View) bool {

@@ -61,15 +61,34 @@ func (s *Session) now() (effect, error) {
 // effect returns what holds in a state. It reads the states of the sessions
 // above, so that it may be asked while this session's is being changed.
 func (s *Session) effect(st fact.State) (effect, error) {
+	held, err := s.inForce(st)
+	if err != nil {
+		return effect{}, err
+	}
+	return s.with(st, held)
+}
+
+// bound returns what bounds a child at this moment. A grant for once is for one
+// command of this session, and no child's.
+func (s *Session) bound() (effect, error) {
+	st, err := s.state()
+	if err != nil {
+		return effect{}, err
+	}
+	held, err := s.inForce(st)
+	if err != nil {
+		return effect{}, err
+	}
+	return s.with(st, slices.DeleteFunc(held, func(h fact.Held) bool { return h.Scope != fact.Session && h.Scope != fact.Project }))
+}
+
+// with returns what holds in a state with these grants.
+func (s *Session) with(st fact.State, held []fact.Held) (effect, error) {
 	e := effect{perm: st.Permissions(s.fallback), kind: s.provider}
 	if e.perm.Mode == policy.Nothing {
 		return e, fault.New(fault.PolicyInvalid, "the session's mode allows nothing").WithHint("tether session mode " + s.id + " read-only")
 	}
 	e.policy = inMode(s.opening, e.perm.Mode)
-	held, err := s.inForce(st)
-	if err != nil {
-		return e, err
-	}
 	for _, h := range held {
 		if len(h.Command) > 0 {
 			e.commands = append(e.commands, h)
@@ -81,7 +100,7 @@ func (s *Session) effect(st fact.State) (effect, error) {
 		}
 	}
 	if s.parent != nil {
-		above, err := s.parent.now()
+		above, err := s.parent.bound()
 		if err != nil {
 			return e, err
 		}

@@ -74,10 +74,36 @@ func (s *Session) clean(f fact.Fact) fact.Fact {
 	if f.Time.IsZero() {
 		f.Time = time.Now()
 	}
-	for _, text := range []*string{&f.What, &f.Why, &f.Path, &f.Host, &f.Rule, &f.Remedy} {
-		*text = fact.Clip(s.discreet(*text))
+	f.What = fact.Clip(s.discreet(f.What), fact.MaxText)
+	for _, text := range []*string{&f.Why, &f.Path, &f.Host, &f.Rule, &f.Remedy} {
+		*text = fact.Clip(s.discreet(*text), longText)
 	}
 	return f
+}
+
+// longText is how long, in bytes, all texts of a fact but the first may be, so
+// that one fact always fits into a record, and batch how much is recorded at once.
+const (
+	longText = 4 << 10
+	batch    = 16 << 10
+)
+
+// tell records what has happened, in as many records as it takes.
+func (s *Session) tell(facts []fact.Fact) error {
+	for len(facts) > 0 {
+		n, size := 0, 0
+		for n < len(facts) && (n == 0 || size < batch) {
+			f := facts[n]
+			size += 256 + len(f.What) + len(f.Why) + len(f.Path) + len(f.Rule) + len(f.Remedy)
+			n++
+		}
+		now := facts[:n]
+		if err := s.record(func(fact.State) ([]fact.Fact, error) { return now, nil }); err != nil {
+			return err
+		}
+		facts = facts[n:]
+	}
+	return nil
 }
 
 // shortest is how long a value is at least that is taken out: shorter ones,

@@ -698,3 +698,30 @@ func TestKeepTmp(t *testing.T) {
 		t.Errorf("after Close: got %v", got)
 	}
 }
+
+// TestManyFacts: however much a command leaves, and however long its texts are,
+// its outcome is recorded.
+func TestManyFacts(t *testing.T) {
+	h := newHouse(t)
+	s := h.open("many")
+	dir := strings.Repeat("\x01", 200)
+	res := run(t, s, `for d in a b c d; do mkdir -p "$d/`+dir+`/`+dir+`/`+dir+`"; for n in $(seq 60); do mkdir "$d/`+dir+`/`+dir+`/`+dir+`/$n"; echo x > "$d/`+dir+`/`+dir+`/`+dir+`/$n/Makefile"; done; done`)
+	if res.Exit != 0 || len(res.Findings) < 200 || res.Unrecorded != "" {
+		t.Fatalf("got exit %d, %d findings, unrecorded %q", res.Exit, len(res.Findings), res.Unrecorded)
+	}
+	if got := strings.Count(kinds(h.facts("many")), string(fact.Finding)); got != 100 {
+		t.Errorf("%d findings were recorded", got)
+	}
+	long := strings.Repeat("\x01", 100<<10)
+	res, err := s.Run(ctx, tether.Command{Args: []string{"true", long}, Why: long})
+	if err != nil || res.Unrecorded != "" {
+		t.Errorf("got %v, %q", err, res.Unrecorded)
+	}
+	_, err = h.open("ro", func(o *tether.Options) { o.Policy.Profile, o.Default = policy.ReadOnly, fact.Default{} }).
+		Run(ctx, tether.Command{Args: []string{"touch", long}, Why: long})
+	wants(t, "a long command that is refused", err, fault.ApprovalDenied)
+	facts := h.facts("ro")
+	if last := facts[len(facts)-1]; last.Kind != fact.Denial {
+		t.Errorf("got %s", kinds(facts))
+	}
+}

@@ -94,7 +94,7 @@ func TestFuture(t *testing.T) {
 func TestClip(t *testing.T) {
 	for _, n := range []int{0, fact.MaxText - 1, fact.MaxText, fact.MaxText + 1, 1 << 20} {
 		long := strings.Repeat("é", n/2) + strings.Repeat("x", n%2)
-		got := fact.Clip(long)
+		got := fact.Clip(long, fact.MaxText)
 		if len(got) > fact.MaxText || (n <= fact.MaxText) != (got == long) || strings.ContainsRune(got, '\uFFFD') {
 			t.Errorf("%d bytes: got %d", n, len(got))
 		}

@@ -170,13 +170,14 @@ func (f Fact) Longest() int {
 	return longest
 }
 
-// Clip shortens s to what a fact may hold: its beginning, and how much is gone.
-func Clip(s string) string {
-	if len(s) <= MaxText {
+// Clip shortens s to at most n bytes, which must be 64 or more: its beginning,
+// and how much is gone. No text of a fact may be longer than [MaxText].
+func Clip(s string, n int) string {
+	if len(s) <= n {
 		return s
 	}
 	const room = 64
-	end := MaxText - room
+	end := n - room
 	for end > 0 && !utf8.RuneStart(s[end]) {
 		end--
 	}
