@@ -17,7 +17,8 @@ import (
 	"github.com/tether-sandbox/tether/internal/need"
 )
 
-// binary is the real program, built once for all tests of this package.
+// binary is the real program, built once for all tests of this package, with
+// tether-mcp beside it.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -28,13 +29,13 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	binary = filepath.Join(dir, "tether")
-	build := exec.Command("go", "build", "-o", binary, ".")
+	build := exec.Command("go", "build", "-o", dir+"/", ".", "../tether-mcp")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 		os.Exit(1)
 	}
-	for _, d := range []string{dir, binary} {
+	for _, d := range []string{dir, binary, binary + "-mcp"} {
 		_ = os.Chmod(d, 0o755)
 	}
 	code := m.Run()

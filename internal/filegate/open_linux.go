@@ -195,7 +195,7 @@ func (g *Gate) own(more []string) {
 		}
 	}
 	if exe, err := os.Executable(); err == nil {
-		if real, err := filepath.EvalSymlinks(exe); err == nil {
+		for _, real := range plan.Programs(exe) {
 			g.rules.locks[real] = lock{why: "Tether's own program", hint: "change it outside of Tether"}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -35,16 +36,23 @@ const codeBusy = -32000
 type conn struct {
 	out io.Writer
 
-	lines chan line
-	stop  chan struct{} // closed by Close
+	lines  chan line
+	stop   chan struct{} // closed by Close
+	linger time.Duration // see answered
 	once  sync.Once
 
 	write sync.Mutex // guards out
 
 	mu    sync.Mutex
-	calls map[jsonrpc.ID]int // open requests, and their size
+	calls map[jsonrpc.ID]request // those that are open
 	bytes int
 	ready bool // "initialized" was passed on
+}
+
+// request is one that is open: its size, and whether it calls a tool.
+type request struct {
+	size int
+	tool bool
 }
 
 // line is one line of input, or why there is none.
@@ -56,7 +64,7 @@ type line struct {
 var errTooLarge = errors.New("too large")
 
 func newConn(in io.Reader, out io.Writer) *conn {
-	c := &conn{out: out, lines: make(chan line), stop: make(chan struct{}), calls: map[jsonrpc.ID]int{}}
+	c := &conn{out: out, lines: make(chan line), linger: time.Second, stop: make(chan struct{}), calls: map[jsonrpc.ID]request{}}
 	go c.readLines(in)
 	return c
 }
@@ -136,6 +144,7 @@ func (c *conn) Read(ctx context.Context) (jsonrpc.Message, error) {
 				}
 				continue
 			case l.err != nil:
+				c.answered()
 				c.Close()
 				return nil, io.EOF
 			}
@@ -143,6 +152,28 @@ func (c *conn) Read(ctx context.Context) (jsonrpc.Message, error) {
 			if m != nil || err != nil {
 				return m, err
 			}
+		}
+	}
+}
+
+// answered waits, for a moment, until what a client asked right before it left
+// is answered, but for calls of tools: those end with it.
+func (c *conn) answered() {
+	open := func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, r := range c.calls {
+			if !r.tool {
+				return true
+			}
+		}
+		return false
+	}
+	for end := time.Now().Add(c.linger); open() && time.Now().Before(end); {
+		select {
+		case <-c.stop:
+			return
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
@@ -178,7 +209,7 @@ func (c *conn) accept(text []byte) (jsonrpc.Message, error) {
 	_, used := c.calls[req.ID]
 	busy := len(c.calls) >= maxCalls || c.bytes+len(text) > maxBytes
 	if !used && !busy {
-		c.calls[req.ID] = len(text)
+		c.calls[req.ID] = request{len(text), req.Method == "tools/call"}
 		c.bytes += len(text)
 	}
 	c.mu.Unlock()
@@ -222,7 +253,7 @@ func (c *conn) wanted(n *jsonrpc.Request) bool {
 func (c *conn) Write(ctx context.Context, m jsonrpc.Message) error {
 	if r, ok := m.(*jsonrpc.Response); ok {
 		c.mu.Lock()
-		c.bytes -= c.calls[r.ID]
+		c.bytes -= c.calls[r.ID].size
 		delete(c.calls, r.ID)
 		c.mu.Unlock()
 	}

@@ -86,8 +86,13 @@ func (r *resolver) own() {
 			r.p.Masks = append(r.p.Masks, secrets.Mask{Path: real, Kind: secrets.MaskDir, Why: "Tether's own files"})
 		}
 	}
-	if real, err := filepath.EvalSymlinks(r.host.Executable); err == nil {
-		if r.writable(real) {
+	for _, real := range Programs(r.host.Executable) {
+		_, err := os.Lstat(real)
+		switch {
+		case !r.writable(real):
+		case err != nil:
+			r.p.Held = append(r.p.Held, Held{Path: real}) // nothing may come there
+		default:
 			r.p.Locks = append(r.p.Locks, Lock{Path: real, Why: "Tether's own program"})
 		}
 		r.pinAbove(real)

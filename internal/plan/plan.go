@@ -155,6 +155,7 @@ type Lock struct {
 }
 
 // Held is a place and what lies there: Dev and Ino, and of a link what it says.
+// Where nothing lies, all are zero.
 type Held struct {
 	Path     string
 	Dev, Ino uint64
