@@ -62,6 +62,10 @@ type Options struct {
 	// tree and environment rules still hold; every guarantee is None. It is
 	// the one explicit way to ask for that.
 	NoSandbox bool
+	// KeepReady is for a session with many commands: an inner stage is started
+	// after each, so that the next one starts sooner. It ends after a minute
+	// that brings none.
+	KeepReady bool
 	// Environ is the caller's environment, of which the policy lets a part
 	// through. Nil is os.Environ().
 	Environ []string
@@ -120,6 +124,8 @@ type Session struct {
 
 	provedMu sync.Mutex
 	proved   *effect
+
+	keep *local.Keeper // nil: none
 }
 
 // Open opens a session on this machine. It fails with POLICY_INVALID for a
@@ -145,6 +151,10 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	s := &Session{id: o.Session, opening: o.Policy, provider: kind, noSandbox: o.NoSandbox, environ: o.Environ, world: local.World{},
 		fallback: o.Default, approver: o.Approver, by: o.By, parent: o.parent, ledger: &memory{}, part: "0"}
 	s.scrubbed.Store(&[]string{})
+	if o.KeepReady {
+		s.keep = &local.Keeper{}
+		s.world = local.World{Keep: s.keep}
+	}
 	if s.environ == nil {
 		s.environ = os.Environ()
 	}
@@ -203,6 +213,9 @@ func (s *Session) Policy() policy.Policy {
 // that still run are not ended by it. A recorded session can be opened again; a
 // child that is not recorded is over.
 func (s *Session) Close() error {
+	if s.keep != nil {
+		s.keep.Close()
+	}
 	err := s.EndTurn(context.Background())
 	if s.childID != "" && s.parent != nil {
 		err = errors.Join(err, s.parent.record(func(fact.State) ([]fact.Fact, error) {

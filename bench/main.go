@@ -2,7 +2,7 @@
 // turns, and prints medians and ratios. Times are never asserted: read the
 // ratios, on a quiet machine.
 //
-//	go run ./bench PATH-TO-TETHER [start|masks|walk|work|log]
+//	go run ./bench PATH-TO-TETHER [start|masks|walk|work|log|mcp]
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: bench PATH-TO-TETHER [start|masks|walk|work|log]")
+		fmt.Fprintln(os.Stderr, "usage: bench PATH-TO-TETHER [start|masks|walk|work|log|mcp]")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2:]); err != nil {
@@ -41,7 +41,7 @@ func run(tether string, parts []string) error {
 	all := []struct {
 		name string
 		do   func() error
-	}{{"start", b.start}, {"masks", b.masks}, {"walk", b.walk}, {"work", b.work}, {"log", b.log}}
+	}{{"start", b.start}, {"masks", b.masks}, {"walk", b.walk}, {"work", b.work}, {"log", b.log}, {"mcp", b.mcp}}
 	for _, p := range all {
 		if len(parts) > 0 && !slices.Contains(parts, p.name) {
 			continue
@@ -61,6 +61,38 @@ type subject struct {
 	argv []string
 	dir  string
 	data [][]byte // what its descriptors from 3 on hold
+	// do, when set, is timed instead of a program, after a pause.
+	do    func() error
+	pause time.Duration
+}
+
+// run runs a subject and says how long it took.
+func (s subject) run() (time.Duration, error) {
+	if s.do != nil {
+		time.Sleep(s.pause)
+		begin := time.Now()
+		err := s.do()
+		return time.Since(begin), err
+	}
+	cmd := exec.Command(s.argv[0], s.argv[1:]...)
+	cmd.Dir = s.dir
+	files, err := s.files()
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	if err != nil {
+		return 0, err
+	}
+	cmd.ExtraFiles = files
+	begin := time.Now()
+	out, err := cmd.CombinedOutput()
+	took := time.Since(begin)
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return took, err
 }
 
 // files opens a subject's data; it is unlinked already.
@@ -86,21 +118,9 @@ func inTurns(n int, subjects []subject) ([]float64, error) {
 	times := make([][]float64, len(subjects))
 	for round := range n + 1 {
 		for i, s := range subjects {
-			cmd := exec.Command(s.argv[0], s.argv[1:]...)
-			cmd.Dir = s.dir
-			files, err := s.files()
+			took, err := s.run()
 			if err != nil {
-				return nil, err
-			}
-			cmd.ExtraFiles = files
-			begin := time.Now()
-			out, err := cmd.CombinedOutput()
-			took := time.Since(begin)
-			for _, f := range files {
-				f.Close()
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w: %s", s.name, err, out)
+				return nil, fmt.Errorf("%s: %w", s.name, err)
 			}
 			if round > 0 {
 				times[i] = append(times[i], float64(took.Microseconds())/1000)

@@ -39,7 +39,7 @@ type conn struct {
 	lines  chan line
 	stop   chan struct{} // closed by Close
 	linger time.Duration // see answered
-	once  sync.Once
+	once   sync.Once
 
 	write sync.Mutex // guards out
 

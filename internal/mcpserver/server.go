@@ -67,6 +67,12 @@ type server struct {
 // ever written to out. It fails, before anything is written, if the policy
 // cannot be made at all.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
+	plain := o.At
+	o.At = func(workspace string) (tether.Options, error) {
+		open, err := plain(workspace)
+		open.KeepReady = true
+		return open, err
+	}
 	start, err := o.At(o.Workspace)
 	if err != nil {
 		return err

@@ -19,7 +19,13 @@ func refuse() error {
 }
 
 // World is this machine. On this system it refuses.
-type World struct{}
+type World struct{ Keep *Keeper }
+
+// Keeper keeps nothing here.
+type Keeper struct{}
+
+// Close does nothing.
+func (*Keeper) Close() {}
 
 // ID names this machine.
 func (World) ID() string { return "local" }

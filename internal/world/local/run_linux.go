@@ -321,7 +321,10 @@ func owner(id plan.Identity) *stream.Owner {
 }
 
 // World is this machine.
-type World struct{}
+type World struct {
+	// Keep, when set, has an inner stage ready from one run to the next.
+	Keep *Keeper
+}
 
 // ID names this machine.
 func (World) ID() string {

@@ -22,18 +22,22 @@ type warm struct {
 
 	mu    sync.Mutex
 	stage *native.Stage
+
+	again func() // makes ready what the next run will want
 }
 
 // Warm enters a run among the living and starts an inner stage, which it will
 // most likely need. What that is started with is compared with the plan before
 // it is used.
-func (World) Warm(pol policy.Policy, kind enforce.Kind, environ []string) world.Warm {
-	w := &warm{}
+func (at World) Warm(pol policy.Policy, kind enforce.Kind, environ []string) world.Warm {
+	w := &warm{again: func() { at.Keep.fill(pol, kind) }}
 	if kind == enforce.Unconfined || kind == enforce.Guard || pol.Profile == policy.FullAccess {
 		return w
 	}
 	if kind != enforce.Bwrap {
-		w.stage = launch(pol)
+		if w.stage = at.Keep.take(); w.stage == nil {
+			w.stage = launch(pol)
+		}
 	}
 	host, err := caller(environ)
 	roots := searchRoots(pol)
@@ -81,6 +85,7 @@ func (w *warm) take(id plan.Identity, network bool) *native.Stage {
 
 // Discard ends the run's entry, and the stage if nobody took it.
 func (w *warm) Discard() {
+	defer w.again()
 	if w.live != nil {
 		w.live.end()
 	}
