@@ -430,3 +430,61 @@ func TestJSONShape(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s(%v; go test . -update)", got.String(), want, err)
 	}
 }
+
+// children counts our own children.
+func children(t testing.TB) int {
+	t.Helper()
+	n := 0
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil || len(lists) == 0 {
+		t.Fatalf("cannot list children: %v", err)
+	}
+	for _, l := range lists {
+		raw, _ := os.ReadFile(l) // a thread may be gone
+		n += len(strings.Fields(string(raw)))
+	}
+	return n
+}
+
+// TestKeepReady has an inner stage waiting between commands, and none after
+// Close.
+func TestKeepReady(t *testing.T) {
+	before := children(t)
+	settles := func(want int) {
+		t.Helper()
+		for end := time.Now().Add(5 * time.Second); children(t) != want; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%d children, want %d", children(t), want)
+			}
+		}
+	}
+	s, dir := open(t, func(o *tether.Options) { o.KeepReady = true })
+	for i := range 3 {
+		if i == 2 { // the owner decides under which ids a command runs
+			if os.Geteuid() == 0 {
+				if err := os.Chown(dir, 54321, 54321); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if res := run(t, s, "echo $$ >f; cat f; ls /proc | grep -c '^[0-9]'"); res.Exit != 0 {
+			t.Fatalf("got %+v", res)
+		}
+		settles(before + 1)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if res, err := s.Run(context.Background(), tether.Command{Args: []string{"true"}}); err != nil || res.Exit != 0 {
+				t.Errorf("got %+v, %v", res, err)
+			}
+		})
+	}
+	wg.Wait()
+	s.Close()
+	settles(before)
+	if res := run(t, s, "true"); res.Exit != 0 {
+		t.Errorf("got %+v", res)
+	}
+	settles(before)
+}
