@@ -270,6 +270,27 @@ func TestMCPClientKilled(t *testing.T) {
 	})
 }
 
+// TestMCPTerminated ends the server by a signal while a command runs.
+func TestMCPTerminated(t *testing.T) {
+	providers(t, func(t *testing.T, j *jail) {
+		j.pipe()
+		c := j.mcp("--no-network")
+		c.ask("slow", "bash", `{"command":"`+holder+`"}`)
+		j.eventually("that the command holds its pipe", j.holds)
+		if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		for range c.said {
+		}
+		if err := c.cmd.Wait(); err != nil || c.stderr.Len() > 0 {
+			t.Errorf("it ended with %v, %q", err, c.stderr.String())
+		}
+		if j.holds() {
+			t.Error("the command lives")
+		}
+	})
+}
+
 // TestMCPProgram looks for the second program beside the first, and nowhere
 // else.
 func TestMCPProgram(t *testing.T) {
