@@ -1,6 +1,7 @@
 package tether
 
 import (
+	"fmt"
 	"syscall"
 	"time"
 
@@ -145,6 +146,13 @@ func result(pol policy.Policy, p *plan.Plan, out world.Outcome, look guard.Verdi
 	}
 	for _, n := range out.Notes {
 		r.Report.Notes = append(r.Report.Notes, Note{What: n})
+	}
+	for _, d := range out.Refused {
+		what := "connection to " + d.String()
+		if d.Times > 1 {
+			what += fmt.Sprintf(" (%d times)", d.Times)
+		}
+		r.Denials = append(r.Denials, Denial{What: what, Rule: d.Rule, Code: fault.EgressDenied, Remedy: d.Remedy})
 	}
 	switch {
 	case out.TimedOut:

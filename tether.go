@@ -28,6 +28,7 @@ import (
 
 	"github.com/tether-sandbox/tether/fact"
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/egress"
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/enforce/inner"
 	"github.com/tether-sandbox/tether/internal/factlog"
@@ -138,6 +139,9 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 			WithHint("call tether.Inner() first in main")
 	}
 	if err := o.Policy.Validate(); err != nil {
+		return nil, err
+	}
+	if _, err := egress.Compile(o.Policy.Network); err != nil {
 		return nil, err
 	}
 	if n := o.Policy.Limits.MemoryBytes; n > 0 {

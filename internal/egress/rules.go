@@ -55,7 +55,7 @@ const (
 )
 
 // MaxPorts is how many ports the rules of one policy name at most.
-const MaxPorts = 128
+const MaxPorts = 64
 
 // Rules are a policy's words about the network, compiled. The zero value, and a
 // nil pointer, allow nothing. They are read-only and safe for concurrent use.
@@ -114,6 +114,10 @@ func (r *Rules) Base() Base {
 	}
 	return r.base
 }
+
+// Listed says whether only what rules list is allowed, so that a name inside of
+// an allowed connection matters.
+func (r *Rules) Listed() bool { return r.Base() == Listed }
 
 // WithPrivate returns rules that also allow what base Public keeps closed, the
 // caller's own loopback and private networks, but never metadata. It is for the

@@ -77,13 +77,15 @@ func Grades(kind Kind, p *plan.Plan, m Machine) []Graded {
 	switch p.Policy.Network.Mode {
 	case policy.Offline:
 		add(policy.NetworkGuarantee, policy.Complete, "network namespace with a loopback of its own", "")
+	case policy.Gated:
+		add(policy.NetworkGuarantee, policy.Complete, "network namespace of its own; the gate lets out what the rules allow", "")
 	default:
 		add(policy.NetworkGuarantee, policy.None, "the host's network",
 			"every address that the host reaches is reachable, its own loopback included")
 	}
 	add(policy.Process, policy.Complete, "process namespace, killed whole; no capabilities, no_new_privs, system call filter", "")
 	switch {
-	case p.Policy.Network.Mode == policy.Offline:
+	case p.Policy.Network.Mode != policy.Open:
 		add(policy.IPC, policy.Complete, "ipc and network namespaces; sockets present at the start are hidden", "")
 	case m.LandlockABI >= scopedABI:
 		add(policy.IPC, policy.Complete, "ipc namespace, Landlock scope for abstract sockets; sockets present at the start are hidden", "")

@@ -50,8 +50,8 @@ func TestGrades(t *testing.T) {
 			"read=C write=C secrets=C network=N process=C ipc=C limits=P"},
 		{"native, open, the last without", enforce.Native, with(open), 5,
 			"read=C write=C secrets=C network=N process=C ipc=P limits=P"},
-		{"native, gated, which nothing holds yet", enforce.Native, with(func(p *plan.Plan) { p.Policy.Network.Mode = policy.Gated }), newest,
-			"read=C write=C secrets=C network=N process=C ipc=C limits=P"},
+		{"native, gated", enforce.Native, with(func(p *plan.Plan) { p.Policy.Network.Mode = policy.Gated }), newest,
+			"read=C write=C secrets=C network=C process=C ipc=C limits=P"},
 		{"root, idmapped", enforce.Native, with(func(p *plan.Plan) {
 			p.Identity = plan.Identity{Root: true, Idmapped: true, HostUID: 0x70000000}
 		}), newest, "read=C write=C secrets=C network=C process=C ipc=C limits=P"},

@@ -24,6 +24,9 @@ type Order struct {
 	Dir       string
 	// Loopback brings the loopback interface of a new network namespace up.
 	Loopback bool
+	// Gate, when not nil, asks for the gate's sockets; the command is not
+	// started before the gate serves them.
+	Gate *GateOrder
 	// Wary says that another command can move folders while this sandbox is
 	// built.
 	Wary bool
@@ -69,6 +72,12 @@ func (o *Order) Encode() []byte {
 	for _, n := range o.CPUs {
 		e.num(uint64(n))
 	}
+	e.bool(o.Gate != nil)
+	if o.Gate != nil {
+		e.ports(o.Gate.Ports)
+		e.ports(o.Gate.Local)
+		e.strs(o.Gate.Env)
+	}
 	e.num(uint64(len(o.Filter)))
 	for _, i := range o.Filter {
 		e.num(uint64(i.Code)<<48 | uint64(i.Jt)<<40 | uint64(i.Jf)<<32 | uint64(i.K))
@@ -93,6 +102,9 @@ func DecodeOrder(b []byte) (*Order, error) {
 		n := d.num()
 		d.bad = d.bad || n >= maxCPUs
 		o.CPUs = append(o.CPUs, int(n))
+	}
+	if d.bool() {
+		o.Gate = &GateOrder{Ports: d.ports(), Local: d.ports(), Env: d.strs()}
 	}
 	for range d.count() {
 		v := d.num()
@@ -128,6 +140,12 @@ func (e *encoder) strs(l []string) {
 	e.num(uint64(len(l)))
 	for _, s := range l {
 		e.str(s)
+	}
+}
+func (e *encoder) ports(l []uint16) {
+	e.num(uint64(len(l)))
+	for _, p := range l {
+		e.num(uint64(p))
 	}
 }
 func (e *encoder) step(s *Step) {
@@ -194,6 +212,15 @@ func (d *decoder) strs() []string {
 		if d.bad {
 			return nil
 		}
+	}
+	return l
+}
+func (d *decoder) ports() []uint16 {
+	var l []uint16
+	for range d.count() {
+		p := d.num()
+		d.bad = d.bad || p > math.MaxUint16
+		l = append(l, uint16(p))
 	}
 	return l
 }

@@ -49,6 +49,15 @@ func orderOf(t *rapid.T) *enforce.Order {
 	if s := stepsOf(t); len(s) > 0 {
 		o.Steps = s
 	}
+	if flag("gated") {
+		ports := func(name string) []uint16 {
+			if l := rapid.SliceOfN(rapid.Uint16(), 0, 4).Draw(t, name); len(l) > 0 {
+				return l
+			}
+			return nil
+		}
+		o.Gate = &enforce.GateOrder{Ports: ports("ports"), Local: ports("local"), Env: strs("gate env")}
+	}
 	for range rapid.IntRange(0, 4).Draw(t, "filter") {
 		o.Filter = append(o.Filter, seccomp.Insn{Code: rapid.Uint16().Draw(t, "code"), Jt: rapid.Uint8().Draw(t, "jt"),
 			Jf: rapid.Uint8().Draw(t, "jf"), K: rapid.Uint32().Draw(t, "k")})
@@ -98,7 +107,7 @@ func TestOrderHasEveryField(t *testing.T) {
 	var s enforce.Step
 	fill(reflect.ValueOf(&s).Elem())
 	s.Content = []byte("c")
-	o := enforce.Order{Steps: []enforce.Step{s}, Argv: []string{"a"}, Env: []string{"E=1"}, CPUs: []int{0, 63, 64}, Filter: []seccomp.Insn{{Code: 1, Jt: 2, Jf: 3, K: 4}}}
+	o := enforce.Order{Steps: []enforce.Step{s}, Argv: []string{"a"}, Env: []string{"E=1"}, CPUs: []int{0, 63, 64}, Gate: &enforce.GateOrder{Ports: []uint16{1}}, Filter: []seccomp.Insn{{Code: 1, Jt: 2, Jf: 3, K: 4}}}
 	fill(reflect.ValueOf(&o).Elem())
 	for _, v := range []reflect.Value{reflect.ValueOf(o), reflect.ValueOf(s)} {
 		for i := range v.NumField() {

@@ -20,6 +20,10 @@ type Job struct {
 	// terminal, and is given its master, which is the callee's from then on.
 	// It may be called once for each provider that is tried.
 	Terminal func(master *os.File) ([3]*os.File, error)
+	// Gate takes the sockets that Order.Gate asked for, which are the callee's
+	// from then on, and why there is no better link. When it returns the gate
+	// serves them. It may be called once for each provider that is tried.
+	Gate func(s GateSockets, why string) error
 }
 
 // Process is a command in its sandbox.

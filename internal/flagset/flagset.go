@@ -58,10 +58,14 @@ func New(verb string) *Flags {
 	f.Set.StringVar(&f.Workspace, "C", "", "the same as --workspace")
 	f.Set.StringVar(&f.Workspace, "workspace", "", "`DIR` that the work is about (default: the current folder)")
 
-	f.Set.Func("network", "`MODE`: open (the host's network) or none", f.rule("network", same))
+	f.Set.Func("network", "`MODE`: gated (public hosts by name, and what rules allow), open (the host's network) or none", f.rule("network", same))
 	f.Set.BoolFunc("no-network", "no network but a private loopback", func(string) error {
 		return f.rule("network", same)(policy.Offline.String())
 	})
+	f.Set.Func("allow-host", "also let out what `RULE` names: a name, *.name, an address or a network, each with :PORTS (repeatable)", f.rule("allow-host", same))
+	f.Set.Func("deny-host", "never let out what `RULE` names (repeatable)", f.rule("deny-host", same))
+	f.Set.Func("only-host", "let out only what `RULE` names, instead of public hosts (repeatable)", f.rule("only-host", same))
+	f.Set.Func("publish", "let the host reach `PORT` inside, on a loopback address of its own (repeatable)", f.rule("publish", same))
 	f.Set.Func("allow-read", "also show `PATH`, read-only (repeatable)", f.rule("allow-read", absolute))
 	f.Set.Func("allow-write", "also show `PATH`, writable (repeatable)", f.rule("allow-write", absolute))
 	f.Set.Func("reads", "show exactly `PATH` of the machine instead of the system's folders (repeatable), or system", func(s string) error {
@@ -212,10 +216,6 @@ type Refusal struct {
 // NotInThisBuild lists what a policy asks for that this build cannot do.
 func NotInThisBuild(e policyfile.Effective) []Refusal {
 	var out []Refusal
-	if e.Policy.Network.Mode == policy.Gated {
-		out = append(out, Refusal{"network", fault.New(fault.SandboxUnavailable,
-			"the gate is not part of this build; the network can be none, or open, which is the host's").WithHint("--network none")})
-	}
 	if _, err := tether.Open(context.Background(), tether.Options{Policy: e.Policy}); fault.CodeOf(err) == fault.LimitUnenforceable {
 		out = append(out, Refusal{"max-memory", err})
 	}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tether-sandbox/tether/internal/egress/gate"
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/plan"
 	"github.com/tether-sandbox/tether/internal/plan/gitmeta"
@@ -113,6 +114,8 @@ type Outcome struct {
 	// Interrupted says that Ctrl-C was typed on a terminal that was the command's.
 	Interrupted bool
 	Duration    time.Duration
+	// Refused is what the gate did not let out, each once with how often.
+	Refused []gate.Refused
 	// Notes are things that went differently than usual.
 	Notes    []string
 	Findings []gitmeta.Finding

@@ -27,7 +27,8 @@ func (s *stage) Unwrap() error { return s.err }
 
 // Main runs the inner stage and never returns.
 func Main() {
-	builder := len(os.Args) == 2 && os.Args[1] == Builder
+	gated := len(os.Args) == 2 && os.Args[1] == GateBuilder
+	builder := gated || len(os.Args) == 2 && os.Args[1] == Builder
 	if builder {
 		// Our ids are nobody's until they are mapped, from outside, by whoever
 		// must be able to open our files in /proc for it.
@@ -45,7 +46,7 @@ func Main() {
 	// ignored, since the command would inherit an ignored one.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTTIN,
 		unix.SIGTTOU, unix.SIGHUP, unix.SIGPIPE)
-	status, err := run(builder)
+	status, err := run(builder, gated)
 	if err != nil {
 		send(failure(err))
 		os.Exit(125)
@@ -81,8 +82,12 @@ func identify() error {
 	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 }
 
-func run(builds bool) (syscall.WaitStatus, error) {
+func run(builds, gated bool) (syscall.WaitStatus, error) {
 	var b *builder
+	var g *gate
+	if gated {
+		g = beginGate()
+	}
 	if builds {
 		var err error
 		if b, err = begin(); err != nil {
@@ -107,6 +112,14 @@ func run(builds bool) (syscall.WaitStatus, error) {
 			return 0, &stage{"subreaper", err}
 		}
 	}
+	link := enforce.NoLink
+	if order.Gate != nil {
+		if link, err = makeGate(g, order.Gate); err != nil {
+			return 0, &stage{"gate", err}
+		}
+	} else if g != nil {
+		close(g.order)
+	}
 	if b != nil {
 		if err := b.finish(order.Steps, trees); err != nil {
 			return 0, err
@@ -122,6 +135,14 @@ func run(builds bool) (syscall.WaitStatus, error) {
 	}
 	if err := unix.Chdir(order.Dir); err != nil {
 		return 0, &stage{"start folder", fmt.Errorf("%s: %w", order.Dir, err)}
+	}
+	if link != enforce.NoLink {
+		if err := awaitGate(); err != nil {
+			return 0, &stage{"gate", err}
+		}
+	}
+	if link == enforce.Proxy {
+		order.Env = withEnv(order.Env, order.Gate.Env)
 	}
 	if order.Terminal {
 		if err := openTerminal(); err != nil {

@@ -38,6 +38,13 @@ const Name = "tether-inner"
 // before its order comes.
 const Builder = "builder"
 
+// GateBuilder is Builder for an inner stage that also begins to join its network
+// to the gate.
+const GateBuilder = "gate-builder"
+
+// GateServes is the answer to Gate.
+const GateServes = 'g'
+
 // Wanted says whether args, a program's whole os.Args, ask it to be the inner
 // stage: by its own name, or, where a launcher does not let one choose that, by
 // the first argument of a program that was started by descriptor.
@@ -46,7 +53,7 @@ func Wanted(args []string) bool {
 	case 1:
 		return args[0] == Name
 	case 2:
-		return args[0] == Name && args[1] == Builder ||
+		return args[0] == Name && (args[1] == Builder || args[1] == GateBuilder) ||
 			args[1] == Name && strings.HasPrefix(args[0], "/proc/self/fd/")
 	}
 	return false
@@ -105,6 +112,10 @@ const (
 	// Terminal: the packet carries the master of a terminal in the sandbox's own
 	// /dev/pts; the command's descriptors are expected in answer.
 	Terminal Kind = 'T'
+	// Gate: the packet carries the sockets of the gate, in the order of
+	// enforce.GateSockets; Step is the link, Status is 1 with IPv6, What says why
+	// there is no better link. The byte GateServes is expected in answer.
+	Gate Kind = 'G'
 	// Started: the command runs.
 	Started Kind = 'S'
 	// Failed: it was not started; What says why. Nothing of it ran.

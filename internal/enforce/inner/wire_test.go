@@ -15,6 +15,7 @@ func TestWanted(t *testing.T) {
 	}{
 		{[]string{Name}, true},
 		{[]string{Name, Builder}, true},
+		{[]string{Name, GateBuilder}, true},
 		{[]string{"/proc/self/fd/5", Name}, true},
 		{[]string{"/proc/self/fd/5", Builder}, false},
 		{[]string{"tether", Builder}, false},

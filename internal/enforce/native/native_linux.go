@@ -18,22 +18,25 @@ import (
 // Stage is an inner stage in namespaces of its own that waits for its job.
 type Stage struct {
 	id      plan.Identity
-	network bool
+	network enforce.Net
 	process *supervise.Process
 }
 
 // Launch starts an inner stage before its job is known, and does not wait for
-// it: starting it and planning the job take about as long. With network it
-// shares the host's network namespace.
+// it: starting it and planning the job take about as long.
 //
 // The inner stage is this very program, executed again; the caller must have
 // lent it (see package inner).
-func Launch(id plan.Identity, network bool) (*Stage, error) {
+func Launch(id plan.Identity, network enforce.Net) (*Stage, error) {
 	maps, told, err := os.Pipe()
 	if err != nil {
 		return nil, fault.Wrap(fault.IsolationUnavailable, "no pipe for the inner stage", err)
 	}
-	program := &supervise.Direct{Path: "/proc/self/exe", Args: []string{inner.Name, inner.Builder}, Env: []string{"GOGC=off"},
+	kind := inner.Builder
+	if network == enforce.GatedNet {
+		kind = inner.GateBuilder
+	}
+	program := &supervise.Direct{Path: "/proc/self/exe", Args: []string{inner.Name, kind}, Env: []string{"GOGC=off"},
 		Files: []*os.File{maps}, Sys: attributes(network),
 		Begun: func(pid int) error {
 			defer told.Close()
@@ -54,7 +57,9 @@ func Launch(id plan.Identity, network bool) (*Stage, error) {
 }
 
 // Fits says whether the stage is one for these ids and this network.
-func (s *Stage) Fits(id plan.Identity, network bool) bool { return s.id == id && s.network == network }
+func (s *Stage) Fits(id plan.Identity, network enforce.Net) bool {
+	return s.id == id && s.network == network
+}
 
 // Discard ends a stage that is not needed.
 func (s *Stage) Discard() { s.process.Discard() }
@@ -62,7 +67,7 @@ func (s *Stage) Discard() { s.process.Discard() }
 // Begin gives the stage its job.
 func (s *Stage) Begin(job enforce.Job) (enforce.Process, error) {
 	job.Order.Build = true
-	job.Order.Loopback = !s.network
+	job.Order.Loopback = s.network == enforce.OwnNet
 	if err := s.process.Begin(&job); err != nil {
 		s.process.Discard()
 		return nil, refused("start the inner stage", err)
@@ -116,10 +121,10 @@ func opens(st *unix.Stat_t) bool {
 // lastCap is CAP_CHECKPOINT_RESTORE, the last capability of Linux 6.x.
 const lastCap = 40
 
-func attributes(network bool) *syscall.SysProcAttr {
+func attributes(network enforce.Net) *syscall.SysProcAttr {
 	flags := syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC |
 		syscall.CLONE_NEWUTS
-	if !network {
+	if network != enforce.HostNet {
 		flags |= syscall.CLONE_NEWNET
 	}
 	// Without these two package syscall copies our whole address space when there

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 // planned is a plan of an empty workspace, and the order that comes of it.
-func planned(t *testing.T, network bool, argv ...string) (*plan.Plan, enforce.Order) {
+func planned(t *testing.T, network enforce.Net, argv ...string) (*plan.Plan, enforce.Order) {
 	t.Helper()
 	top := t.TempDir()
 	for _, d := range []string{"w", "home", "state"} {
@@ -43,7 +43,7 @@ func planned(t *testing.T, network bool, argv ...string) (*plan.Plan, enforce.Or
 		_ = os.Chmod(dir, 0o755)
 	}
 	pol := policy.Default(filepath.Join(top, "w"))
-	if !network {
+	if network == enforce.OwnNet {
 		pol.Network.Mode = policy.Offline
 	}
 	p, err := plan.Resolve(context.Background(), pol, plan.Host{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()),
@@ -59,13 +59,13 @@ func planned(t *testing.T, network bool, argv ...string) (*plan.Plan, enforce.Or
 }
 
 // launched runs an order in a stage and returns what it printed.
-func launched(t *testing.T, id plan.Identity, network bool, order enforce.Order) (enforce.Process, func() string) {
+func launched(t *testing.T, id plan.Identity, network enforce.Net, order enforce.Order) (enforce.Process, func() string) {
 	t.Helper()
 	stage, err := Launch(id, network)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !stage.Fits(id, network) || stage.Fits(id, !network) || stage.Fits(plan.Identity{UID: id.UID + 1}, network) {
+	if !stage.Fits(id, network) || stage.Fits(id, enforce.HostNet-network) || stage.Fits(plan.Identity{UID: id.UID + 1}, network) {
 		t.Error("Fits: it fits what it is, and nothing else")
 	}
 	r, w, err := os.Pipe()
@@ -93,8 +93,8 @@ func launched(t *testing.T, id plan.Identity, network bool, order enforce.Order)
 
 // A command runs in its workspace, in namespaces of its own, and tells its end.
 func TestRuns(t *testing.T) {
-	p, order := planned(t, false, "sh", "-c", "id -u; echo made > made; echo $$; tail -n +3 /proc/net/dev | cut -d: -f1; ls /home 2>&1 | head -1; exit 7")
-	proc, out := launched(t, p.Identity, false, order)
+	p, order := planned(t, enforce.OwnNet, "sh", "-c", "id -u; echo made > made; echo $$; tail -n +3 /proc/net/dev | cut -d: -f1; ls /home 2>&1 | head -1; exit 7")
+	proc, out := launched(t, p.Identity, enforce.OwnNet, order)
 	if err := proc.Ready(); err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +114,8 @@ func TestRuns(t *testing.T) {
 }
 
 func TestNoSuchProgram(t *testing.T) {
-	p, order := planned(t, false, "no-such-program")
-	proc, _ := launched(t, p.Identity, false, order)
+	p, order := planned(t, enforce.OwnNet, "no-such-program")
+	proc, _ := launched(t, p.Identity, enforce.OwnNet, order)
 	if err := proc.Ready(); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestNoSuchProgram(t *testing.T) {
 
 // What is not what was planned stops the start, and nothing runs.
 func TestChangedMeanwhile(t *testing.T) {
-	p, order := planned(t, false, "touch", "ran")
+	p, order := planned(t, enforce.OwnNet, "touch", "ran")
 	w := p.Workspace.Path
 	if err := os.Rename(w, w+".old"); err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	if err := os.Mkdir(w, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	stage, err := Launch(p.Identity, false)
+	stage, err := Launch(p.Identity, enforce.OwnNet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,8 +159,8 @@ func TestChangedMeanwhile(t *testing.T) {
 
 // Killed, the whole tree is gone with the first process.
 func TestKillTakesTheTree(t *testing.T) {
-	p, order := planned(t, true, "sh", "-c", "setsid sleep 300 & sleep 300 & echo up; wait")
-	proc, out := launched(t, p.Identity, true, order)
+	p, order := planned(t, enforce.HostNet, "sh", "-c", "setsid sleep 300 & sleep 300 & echo up; wait")
+	proc, out := launched(t, p.Identity, enforce.HostNet, order)
 	if err := proc.Ready(); err != nil {
 		t.Fatal(err)
 	}
@@ -178,8 +178,8 @@ func TestKillTakesTheTree(t *testing.T) {
 }
 
 func TestDiscardedStageEnds(t *testing.T) {
-	p, _ := planned(t, false)
-	stage, err := Launch(p.Identity, false)
+	p, _ := planned(t, enforce.OwnNet)
+	stage, err := Launch(p.Identity, enforce.OwnNet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestDiscardedStageEnds(t *testing.T) {
 }
 
 func TestAttributes(t *testing.T) {
-	for _, network := range []bool{false, true} {
+	for _, network := range []enforce.Net{enforce.OwnNet, enforce.GatedNet, enforce.HostNet} {
 		a := attributes(network)
 		for name, flag := range map[string]uintptr{"user": syscall.CLONE_NEWUSER, "mount": syscall.CLONE_NEWNS, "pid": syscall.CLONE_NEWPID,
 			"ipc": syscall.CLONE_NEWIPC, "uts": syscall.CLONE_NEWUTS} {
@@ -200,7 +200,7 @@ func TestAttributes(t *testing.T) {
 				t.Errorf("no %s namespace", name)
 			}
 		}
-		if own := a.Cloneflags&syscall.CLONE_NEWNET != 0; own == network {
+		if own := a.Cloneflags&syscall.CLONE_NEWNET != 0; own == (network == enforce.HostNet) {
 			t.Errorf("network %v: a namespace of its own: %v", network, own)
 		}
 		if a.Pdeathsig != syscall.SIGKILL {

@@ -12,12 +12,12 @@ import (
 type Stage struct{}
 
 // Launch refuses: there are no namespaces on this system.
-func Launch(plan.Identity, bool) (*Stage, error) {
+func Launch(plan.Identity, enforce.Net) (*Stage, error) {
 	return nil, fault.New(fault.SandboxUnavailable, "the native provider needs Linux")
 }
 
 // Fits is never true.
-func (*Stage) Fits(plan.Identity, bool) bool { return false }
+func (*Stage) Fits(plan.Identity, enforce.Net) bool { return false }
 
 // Discard does nothing.
 func (*Stage) Discard() {}

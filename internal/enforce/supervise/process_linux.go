@@ -32,6 +32,9 @@ type Process struct {
 	// terminal is the job's; terr is what it failed with.
 	terminal func(*os.File) ([3]*os.File, error)
 	terr     error
+	// gate is the job's, order what it asks for.
+	gate  func(enforce.GateSockets, string) error
+	order *enforce.GateOrder
 
 	// ready is closed when the first message is in, over when the last is.
 	ready, over chan struct{}
@@ -63,7 +66,7 @@ func Launch(program Program, explain func(inner.Message) error) (*Process, error
 // Begin gives the inner stage its order and the command's descriptors. An error
 // means that the program could not be started, or is gone already.
 func (p *Process) Begin(job *enforce.Job) error {
-	p.terminal = job.Terminal
+	p.terminal, p.gate, p.order = job.Terminal, job.Gate, job.Order.Gate
 	if job.Order.Terminal && job.Terminal == nil {
 		return fault.New(fault.Internal, "nobody takes the terminal")
 	}
@@ -247,13 +250,13 @@ func (p *Process) Wait() (enforce.Ended, error) {
 // Gone is closed when the program that was started is gone.
 func (p *Process) Gone() <-chan struct{} { return p.done }
 
-// receive reads one message, and the terminal's master that it may carry.
-func (p *Process) receive(b []byte) (n int, master *os.File, err error) {
+// receive reads one message, and the descriptors that it may carry.
+func (p *Process) receive(b []byte) (n int, fds []int, err error) {
 	conn, err := p.control.SyscallConn()
 	if err != nil {
 		return 0, nil, err
 	}
-	oob := make([]byte, unix.CmsgSpace(4))
+	oob := make([]byte, unix.CmsgSpace(4*mostSockets))
 	got := 0
 	var rerr error
 	err = conn.Read(func(fd uintptr) bool {
@@ -270,11 +273,42 @@ func (p *Process) receive(b []byte) (n int, master *os.File, err error) {
 	if err != nil || len(messages) != 1 {
 		return n, nil, errors.Join(err, errors.New("malformed control message"))
 	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return n, nil, errors.Join(err, errors.New("malformed control message"))
+	if fds, err = unix.ParseUnixRights(&messages[0]); err != nil {
+		return n, nil, err
 	}
-	return n, os.NewFile(uintptr(fds[0]), "terminal"), nil
+	return n, fds, nil
+}
+
+// mostSockets is how many descriptors one message carries at most (the kernel's
+// SCM_MAX_FD).
+const mostSockets = 253
+
+// serveGate lets the gate serve its sockets, and says so when it does.
+func (p *Process) serveGate(m inner.Message, fds []int) error {
+	link := enforce.NoLink
+	if len(m.Step) == 1 {
+		link = enforce.GateLink(m.Step[0])
+	}
+	if p.gate == nil || p.order == nil {
+		closeAll(fds)
+		return fault.New(fault.Internal, "a gate that nobody asked for")
+	}
+	s, err := enforce.Unpack(p.order, link, m.Status == 1, fds)
+	if err != nil {
+		closeAll(fds)
+		return fault.Wrap(fault.Internal, "the gate", err)
+	}
+	if err := p.gate(s, m.What); err != nil {
+		return err
+	}
+	_, err = p.control.Write([]byte{inner.GateServes})
+	return err
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
 }
 
 // handOver answers with the command's descriptors when the inner stage has
@@ -297,7 +331,7 @@ func (p *Process) listen() {
 	defer p.control.Close()
 	b := make([]byte, inner.MaxMessage)
 	for reset := false; ; {
-		n, master, err := p.receive(b)
+		n, fds, err := p.receive(b)
 		if errors.Is(err, syscall.ECONNRESET) && !reset {
 			// It went without having read all that we sent, which is told once and
 			// before what it said last.
@@ -311,15 +345,23 @@ func (p *Process) listen() {
 			break
 		}
 		m, err := inner.DecodeMessage(b[:n])
-		if err == nil && (m.Kind == inner.Terminal) != (master != nil) {
-			err = errors.New("a terminal out of place")
+		if fit := m.Kind == inner.Gate || len(fds) == 0 && m.Kind != inner.Terminal || len(fds) == 1 && m.Kind == inner.Terminal; err == nil && !fit {
+			err = errors.New("descriptors out of place")
 		}
 		if err != nil {
+			closeAll(fds)
 			p.Kill()
 			break
 		}
+		if m.Kind == inner.Gate {
+			if p.terr = p.serveGate(m, fds); p.terr != nil {
+				p.Kill()
+				break
+			}
+			continue
+		}
 		if m.Kind == inner.Terminal {
-			if p.terr = p.handOver(master); p.terr != nil {
+			if p.terr = p.handOver(os.NewFile(uintptr(fds[0]), "terminal")); p.terr != nil {
 				p.Kill()
 				break
 			}

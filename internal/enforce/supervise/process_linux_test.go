@@ -80,7 +80,7 @@ func (s *stage) hear() (text []byte, files []*os.File) {
 }
 
 // close frees descriptors that were passed.
-func closeAll(files []*os.File) {
+func closeFiles(files []*os.File) {
 	for _, f := range files {
 		f.Close()
 	}
@@ -90,7 +90,7 @@ func closeAll(files []*os.File) {
 func (s *stage) untilEnd() {
 	for {
 		text, files := s.hear()
-		closeAll(files)
+		closeFiles(files)
 		if text == nil {
 			return
 		}
@@ -146,7 +146,7 @@ func TestOrderAndDescriptorsArrive(t *testing.T) {
 	stdio := make(chan string, 1)
 	s := &stage{script: func(s *stage) {
 		_, files := s.hear()
-		defer closeAll(files)
+		defer closeFiles(files)
 		if len(files) != 4 {
 			s.t.Errorf("got %d descriptors, want the order and three", len(files))
 			return
@@ -210,7 +210,7 @@ func TestEnds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := begin(t, &stage{ends: errors.New("exit status 9"), script: func(s *stage) {
 				_, files := s.hear()
-				closeAll(files)
+				closeFiles(files)
 				for _, m := range c.says {
 					s.say(m)
 				}
@@ -252,7 +252,7 @@ func TestNonsenseEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, err := begin(t, &stage{script: func(s *stage) {
 				_, files := s.hear()
-				closeAll(files)
+				closeFiles(files)
 				say(s)
 				s.untilEnd() // it is hung up on
 			}}, nil)
@@ -283,13 +283,13 @@ func TestTerminalChangesHands(t *testing.T) {
 			if len(files) != 1 {
 				s.t.Errorf("got %d descriptors, want the order alone", len(files))
 			}
-			closeAll(files)
+			closeFiles(files)
 			s.say(inner.Message{Kind: inner.Terminal}, int(master.Fd()))
 			_, files = s.hear()
 			if want := 3; !fail && len(files) != want || fail && len(files) != 0 {
 				s.t.Errorf("answer: got %d descriptors", len(files))
 			}
-			closeAll(files)
+			closeFiles(files)
 			if !fail {
 				s.say(inner.Message{Kind: inner.Started})
 				s.say(inner.Message{Kind: inner.Exited})
@@ -349,7 +349,7 @@ func TestPassManyInPackets(t *testing.T) {
 	got := make(chan []byte, 1)
 	p, err := begin(t, &stage{script: func(s *stage) {
 		_, files := s.hear()
-		closeAll(files)
+		closeFiles(files)
 		var bytes []byte
 		for len(bytes) < n {
 			_, files := s.hear()
@@ -362,7 +362,7 @@ func TestPassManyInPackets(t *testing.T) {
 				_, _ = f.ReadAt(b, 0)
 				bytes = append(bytes, b[0])
 			}
-			closeAll(files)
+			closeFiles(files)
 		}
 		got <- bytes
 		s.say(inner.Message{Kind: inner.Exited})
@@ -388,7 +388,7 @@ func TestSignalsAndHangUp(t *testing.T) {
 	heard := make(chan string, 4)
 	p, err := begin(t, &stage{script: func(s *stage) {
 		_, files := s.hear()
-		closeAll(files)
+		closeFiles(files)
 		s.say(inner.Message{Kind: inner.Started})
 		for {
 			b, _ := s.hear()

@@ -54,6 +54,9 @@ func (World) Plan(ctx context.Context, pol policy.Policy, o world.Options) (*pla
 				return nil, err
 			}
 		}
+		if pol.Network.Mode == policy.Gated {
+			showNames(p)
+		}
 	}
 	return p, environment(p, pol, host, o, confined)
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/tether-sandbox/tether/internal/plan"
 	"github.com/tether-sandbox/tether/internal/world"
 	"github.com/tether-sandbox/tether/internal/world/local/stream"
-	"github.com/tether-sandbox/tether/policy"
 )
 
 // scopesABI is the first Landlock version that has scopes.
@@ -57,11 +56,18 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 			}
 		}
 	}
-	job := enforce.Job{Stdio: streams.child(), Terminal: streams.terminal}
+	outlet, err := newOutlet(p, c.Provider)
+	if err != nil {
+		before.drop()
+		return world.Outcome{Findings: before.dead}, err
+	}
+	defer outlet.close()
+	job := enforce.Job{Stdio: streams.child(), Terminal: streams.terminal, Gate: outlet.serve}
 	if job.Order, err = order(p, c, abi, streams.onTerminal); err != nil {
 		before.drop()
 		return world.Outcome{Findings: before.dead}, err
 	}
+	job.Order.Gate = outlet.order()
 	job.Order.Wary = early != nil && early.live != nil && early.live.company
 	if c.Check != nil {
 		if err := c.Check(ctx); err != nil {
@@ -86,6 +92,7 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 		lost = fault.Wrap(fault.OutputLost, "the command ran, and its output could not be written", serr)
 	}
 	out.Duration, out.Interrupted = time.Since(begin), set.Interrupted()
+	outlet.report(&out)
 	findings, ferr := before.settle(p)
 	<-proc.Gone() // no dead child is left for somebody else to bury
 	out.Findings = findings
@@ -160,7 +167,7 @@ func startFirst(p *plan.Plan, c world.Command, abi int, job enforce.Job) (world.
 // start starts a job with one provider. It returns once the command runs, or
 // the program could not be executed: until then another provider may be tried.
 func start(kind enforce.Kind, p *plan.Plan, early world.Warm, job enforce.Job) (enforce.Process, error) {
-	network := p.Policy.Network.Mode == policy.Open
+	network := netOf(p.Policy)
 	var proc enforce.Process
 	var err error
 	switch kind {
@@ -177,7 +184,7 @@ func start(kind enforce.Kind, p *plan.Plan, early world.Warm, job enforce.Job) (
 		}
 	case enforce.Bwrap:
 		job.Order.Env = environ.Within(job.Order.Env, string(kind))
-		proc, err = bwrap.Start(p.Identity, network, filepath.Join(p.StateDir, "stubs"), job)
+		proc, err = bwrap.Start(p.Identity, network == enforce.HostNet, filepath.Join(p.StateDir, "stubs"), job)
 	case enforce.Unconfined, enforce.Guard:
 		proc, err = startBare(job)
 	default:

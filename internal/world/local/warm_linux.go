@@ -64,7 +64,7 @@ func launch(pol policy.Policy) *native.Stage {
 		return nil
 	}
 	id := plan.IdentityFor(uint32(os.Geteuid()), uint32(os.Getegid()), plan.Root{UID: st.Uid, GID: st.Gid})
-	stage, err := native.Launch(id, pol.Network.Mode == policy.Open)
+	stage, err := native.Launch(id, netOf(pol))
 	if err != nil {
 		return nil // why, is found again when it is needed
 	}
@@ -72,7 +72,7 @@ func launch(pol policy.Policy) *native.Stage {
 }
 
 // take returns the stage if it fits, once.
-func (w *warm) take(id plan.Identity, network bool) *native.Stage {
+func (w *warm) take(id plan.Identity, network enforce.Net) *native.Stage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stage == nil || !w.stage.Fits(id, network) {

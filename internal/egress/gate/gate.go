@@ -1,0 +1,328 @@
+// Package gate serves the network of one sandbox: it answers its questions for
+// names, lets in the connections that the rules allow, and refuses the rest at
+// once. Two data paths lead to it, a pair of interfaces and a proxy; both ask
+// the same rules, and dial with the same dialer.
+//
+// A name gets an address of its own that means nothing outside of the session,
+// so that a connection to it says exactly which name was meant. The name is
+// resolved by the host's resolver, and only if some rule allows it.
+package gate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/tether-sandbox/tether/internal/egress"
+)
+
+// Options are what a gate is made of.
+type Options struct {
+	Rules *egress.Rules
+	// Resolver resolves allowed names; nil is the host's own.
+	Resolver egress.Resolver
+	// Secret is what a client of the proxy must know.
+	Secret string
+}
+
+// Gate is the gate of one sandbox.
+type Gate struct {
+	dialer egress.Dialer
+	rules  *egress.Rules
+	secret string
+	names  names
+	log    log
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	slots  chan struct{} // one for each question that is being answered
+
+	mu     sync.Mutex
+	closed bool
+	open   map[io.Closer]struct{}
+}
+
+// mostQuestions is how many questions for names are answered at once.
+const mostQuestions = 128
+
+// New returns a gate that serves nothing yet.
+func New(o Options) *Gate {
+	g := &Gate{rules: o.Rules, secret: o.Secret, slots: make(chan struct{}, mostQuestions), open: map[io.Closer]struct{}{}}
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	g.dialer = egress.Dialer{Rules: o.Rules, Resolver: &cache{from: o.Resolver}, Denied: g.log.add, Timeout: 2 * time.Minute}
+	return g
+}
+
+// keep has c closed together with the gate; false says that it is closed
+// already.
+func (g *Gate) keep(c io.Closer) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		c.Close()
+		return false
+	}
+	g.open[c] = struct{}{}
+	return true
+}
+
+func (g *Gate) drop(c io.Closer) {
+	c.Close()
+	g.mu.Lock()
+	delete(g.open, c)
+	g.mu.Unlock()
+}
+
+// Close ends everything that goes through the gate.
+func (g *Gate) Close() {
+	g.cancel()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+	for c := range g.open {
+		c.Close()
+	}
+	g.open = map[io.Closer]struct{}{}
+}
+
+// Denials returns what was refused, each once, in order, and how much more there
+// was than is kept.
+func (g *Gate) Denials() (list []Refused, more int) { return g.log.all() }
+
+// accept serves a listener until it is closed.
+func (g *Gate) accept(l net.Listener, serve func(*net.TCPConn)) {
+	if !g.keep(l) {
+		return
+	}
+	go func() {
+		defer g.drop(l)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				if g.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+					return
+				}
+				time.Sleep(5 * time.Millisecond) // out of descriptors, for a moment
+				continue
+			}
+			if t, ok := c.(*net.TCPConn); ok && g.keep(t) {
+				go serve(t)
+			}
+		}
+	}()
+}
+
+// relay carries bytes both ways until both ends are done. An end that only stops
+// sending goes on to receive; one that breaks breaks the other. What the client
+// says is carried by say.
+func (g *Gate) relay(client, server *net.TCPConn, say func(io.Writer, io.Reader) (int64, error)) {
+	if !g.keep(server) {
+		g.drop(client)
+		return
+	}
+	defer g.drop(client)
+	defer g.drop(server)
+	done := make(chan struct{})
+	one := func(to, from *net.TCPConn, carry func(io.Writer, io.Reader) (int64, error)) {
+		_, err := carry(to, from)
+		if errors.Is(err, errRefused) { // the client has been told, and may read it
+			reset(server)
+			g.linger(client)
+			return
+		}
+		if err != nil {
+			reset(to)
+			reset(from)
+			return
+		}
+		_ = to.CloseWrite()
+	}
+	go func() {
+		one(client, server, io.Copy)
+		close(done)
+	}()
+	one(server, client, say)
+	<-done
+}
+
+// reset ends a connection as one that broke.
+func reset(c *net.TCPConn) {
+	_ = c.SetLinger(0)
+	c.Close()
+}
+
+// isTimeout says whether nobody answered.
+func isTimeout(err error) bool {
+	n, ok := errors.AsType[net.Error](err)
+	return ok && n.Timeout() || errors.Is(err, context.DeadlineExceeded)
+}
+
+// Refused is one thing that was refused, and how often.
+type Refused struct {
+	egress.Denial
+	Times int
+}
+
+// log keeps denials, each once.
+type log struct {
+	mu   sync.Mutex
+	list []Refused
+	at   map[egress.Denial]int
+	more int
+}
+
+// mostDenials is how many different denials are kept.
+const mostDenials = 200
+
+func (l *log) add(d egress.Denial) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i, ok := l.at[d]; ok {
+		l.list[i].Times++
+		return
+	}
+	if len(l.list) >= mostDenials {
+		l.more++
+		return
+	}
+	if l.at == nil {
+		l.at = map[egress.Denial]int{}
+	}
+	l.at[d] = len(l.list)
+	l.list = append(l.list, Refused{d, 1})
+}
+
+func (l *log) all() ([]Refused, int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]Refused(nil), l.list...), l.more
+}
+
+// names gives each name an address.
+type names struct {
+	mu     sync.Mutex
+	byName map[string]uint32
+	list   []string
+}
+
+// The addresses of names: 198.18.1.0 and up (RFC 2544), and the same numbers in
+// a network of their own in IPv6.
+const (
+	firstName = 0xc6120100
+	mostNames = 1 << 16
+	nameNet   = 0xfd7e7e7468746573
+)
+
+// of returns the addresses of a name; false when there are too many names.
+func (n *names) of(name string) (v4, v6 netip.Addr, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	i, have := n.byName[name]
+	if !have {
+		if len(n.list) >= mostNames {
+			return v4, v6, false
+		}
+		if n.byName == nil {
+			n.byName = map[string]uint32{}
+		}
+		i = uint32(len(n.list))
+		n.byName[name] = i
+		n.list = append(n.list, name)
+	}
+	v := uint32(firstName) + i
+	v4 = netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)})
+	var b [16]byte
+	for i := range 8 {
+		b[i] = byte(uint64(nameNet) >> (56 - 8*i))
+	}
+	b[12], b[13], b[14], b[15] = byte(i>>24), byte(i>>16), byte(i>>8), byte(i)
+	return v4, netip.AddrFrom16(b), true
+}
+
+// name returns the name that an address stands for. Ours says that it could
+// only stand for one.
+func (n *names) name(a netip.Addr) (name string, ours bool) {
+	var i uint32
+	if a.Is4() {
+		b := a.As4()
+		v := uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
+		if v < firstName || v >= firstName+mostNames {
+			return "", false
+		}
+		i = v - firstName
+	} else {
+		b := a.As16()
+		for j := range 8 {
+			if b[j] != byte(uint64(nameNet)>>(56-8*j)) {
+				return "", false
+			}
+		}
+		i = uint32(b[12])<<24 | uint32(b[13])<<16 | uint32(b[14])<<8 | uint32(b[15])
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if int(i) >= len(n.list) {
+		return "", true
+	}
+	return n.list[i], true
+}
+
+// cache remembers answers for a few seconds: a client asks for a name and then
+// dials it. Every dial judges the addresses anew.
+type cache struct {
+	from egress.Resolver
+	mu   sync.Mutex
+	held map[string]*answer
+}
+
+type answer struct {
+	done  chan struct{}
+	until time.Time
+	addrs []netip.Addr
+	err   error
+}
+
+const (
+	cacheTime = 5 * time.Second
+	mostHeld  = 1024
+)
+
+// LookupNetIP is part of egress.Resolver.
+func (c *cache) LookupNetIP(ctx context.Context, network, name string) ([]netip.Addr, error) {
+	c.mu.Lock()
+	a := c.held[name]
+	if a == nil || !a.until.IsZero() && time.Now().After(a.until) {
+		if len(c.held) >= mostHeld || c.held == nil {
+			c.held = map[string]*answer{}
+		}
+		a = &answer{done: make(chan struct{})}
+		c.held[name] = a
+		go c.ask(a, network, name)
+	}
+	c.mu.Unlock()
+	select {
+	case <-a.done:
+		return append([]netip.Addr(nil), a.addrs...), a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (c *cache) ask(a *answer, network, name string) {
+	const patience = 15 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	from := c.from
+	if from == nil {
+		from = &net.Resolver{PreferGo: true}
+	}
+	a.addrs, a.err = from.LookupNetIP(ctx, network, name)
+	c.mu.Lock()
+	a.until = time.Now().Add(cacheTime)
+	c.mu.Unlock()
+	close(a.done)
+}

@@ -1,0 +1,164 @@
+package gate
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/tether-sandbox/tether/internal/egress"
+	"github.com/tether-sandbox/tether/internal/host"
+)
+
+// pass carries an allowed connection to its end. Where the rules list names, the
+// name that the client gives inside of it must be allowed as well: an allowed
+// host that serves others, as those of large providers do, must not lead there.
+func (g *Gate) pass(client, server *net.TCPConn, name string, port uint16, early []byte) {
+	if name == "" || !g.rules.Listed() {
+		if len(early) > 0 {
+			if _, err := server.Write(early); err != nil {
+				reset(server)
+			}
+		}
+		g.relay(client, server, io.Copy)
+		return
+	}
+	i := inspector{gate: g, name: name, port: port, early: early}
+	g.relay(client, server, i.copy)
+}
+
+// inspector looks at what a client says first.
+type inspector struct {
+	gate  *Gate
+	name  string
+	port  uint16
+	early []byte
+}
+
+var errRefused = errors.New("refused by what it says inside")
+
+// copy carries what the client says to the server.
+func (i *inspector) copy(to io.Writer, from io.Reader) (int64, error) {
+	client, ok := from.(*net.TCPConn)
+	if !ok {
+		return 0, errRefused
+	}
+	said := i.early
+	b := make([]byte, 16<<10)
+	for {
+		switch look(said) {
+		case opaque:
+			return i.rest(to, client, said)
+		case tls:
+			h, done, good := readHello(said)
+			if !done && len(said) <= mostHello+1024 {
+				break
+			}
+			if err := i.judgeHello(h, done && good); err != nil {
+				const fatal, accessDenied = 2, 49
+				_, _ = client.Write([]byte{0x15, 3, 3, 0, 2, fatal, accessDenied})
+				return 0, err
+			}
+			return i.rest(to, client, said)
+		case http:
+			return 0, i.requests(to, client, said)
+		}
+		n, err := client.Read(b)
+		said = append(said, b[:n]...)
+		if errors.Is(err, io.EOF) {
+			return i.rest(to, client, said)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (i *inspector) rest(to io.Writer, client *net.TCPConn, said []byte) (int64, error) {
+	if _, err := to.Write(said); err != nil {
+		return 0, err
+	}
+	return io.Copy(to, client)
+}
+
+func (i *inspector) judgeHello(h hello, good bool) error {
+	switch {
+	case !good:
+		return i.refuse(i.name, "its TLS cannot be read")
+	case h.encrypted:
+		return i.refuse(i.name, "its TLS may hide another name, and only listed hosts are allowed")
+	case h.name == "":
+		return i.refuse(i.name, "its TLS names no host, and only listed hosts are allowed")
+	}
+	parsed, err := host.Parse(h.name)
+	if err != nil {
+		return i.refuse(i.name, "its TLS names something that is no host")
+	}
+	return i.judge(parsed, "its TLS")
+}
+
+// judge judges the name that a client gives inside of a connection.
+func (i *inspector) judge(h host.Host, what string) error {
+	if h.Name == i.name {
+		return nil
+	}
+	v := i.gate.rules.Decide(h.Name, h.Addr, i.port, egress.TCP)
+	if v.Allow {
+		return nil
+	}
+	v.Rule = what + " on a connection to " + i.name + " names this host, and " + v.Rule
+	i.gate.log.add(egress.Denial{Name: h.Name, Addr: h.Addr, Port: i.port, Proto: egress.TCP, Verdict: v})
+	return errRefused
+}
+
+func (i *inspector) refuse(name, why string) error {
+	i.gate.log.add(egress.Denial{Name: name, Addr: netip.Addr{}, Port: i.port, Proto: egress.TCP, Verdict: egress.Verdict{Rule: why, Remedy: "--network gated without --only-host"}})
+	return errRefused
+}
+
+// requests carries requests of HTTP/1, each of which is judged. Once the client
+// has asked for another protocol the rest is carried as it is.
+func (i *inspector) requests(to io.Writer, client *net.TCPConn, said []byte) error {
+	r := bufio.NewReaderSize(io.MultiReader(strings.NewReader(string(said)), client), 16<<10)
+	for {
+		q, err := readRequest(r)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if errors.Is(err, errHead) {
+			return i.unclear(client, i.refuse(i.name, "its HTTP can be read in two ways, or is HTTP/2 without TLS"))
+		}
+		if err != nil {
+			return err
+		}
+		h, _, err := q.host()
+		size, serr := q.body()
+		if err != nil || serr != nil || q.method == "CONNECT" || !strings.HasPrefix(q.target, "/") && q.target != "*" {
+			return i.unclear(client, i.refuse(i.name, "its HTTP can be read in two ways"))
+		}
+		if err := i.judge(h, "its HTTP"); err != nil {
+			return i.unclear(client, err)
+		}
+		if _, err := to.Write(q.write(q.target)); err != nil {
+			return err
+		}
+		if err := size.copy(to, r); err != nil {
+			return err
+		}
+		if len(q.all("Upgrade")) > 0 {
+			_, err := io.Copy(to, r)
+			return err
+		}
+	}
+}
+
+// unclear tells an HTTP client that it was refused.
+func (i *inspector) unclear(client *net.TCPConn, err error) error {
+	const text = "tether: EGRESS_DENIED: the request names a host that is not allowed\n"
+	_ = client.SetWriteDeadline(time.Now().Add(time.Second))
+	_, _ = io.WriteString(client, "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\n"+text)
+	return err
+}

@@ -1,0 +1,148 @@
+package local
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tether-sandbox/tether/internal/egress"
+	"github.com/tether-sandbox/tether/internal/egress/gate"
+	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/internal/world"
+	"github.com/tether-sandbox/tether/policy"
+)
+
+// netOf says which network a policy asks for.
+func netOf(p policy.Policy) enforce.Net {
+	switch p.Network.Mode {
+	case policy.Open:
+		return enforce.HostNet
+	case policy.Gated:
+		return enforce.GatedNet
+	}
+	return enforce.OwnNet
+}
+
+// outlet is a run's way out: the gate, once the inner stage has made its
+// sockets. A run without one has a nil gate and no order.
+type outlet struct {
+	rules  *egress.Rules
+	secret string
+	set    map[string]string // what the policy sets itself
+
+	gate *gate.Gate
+	link enforce.GateLink
+	why  string
+}
+
+func newOutlet(p *plan.Plan, kind enforce.Kind) (*outlet, error) {
+	if p.Policy.Network.Mode != policy.Gated || kind == enforce.Unconfined || kind == enforce.Guard {
+		return &outlet{}, nil
+	}
+	rules, err := egress.Compile(p.Policy.Network)
+	if err != nil {
+		return nil, err
+	}
+	var secret [16]byte
+	if _, err := rand.Read(secret[:]); err != nil {
+		return nil, err
+	}
+	return &outlet{rules: rules, secret: hex.EncodeToString(secret[:]), set: p.Policy.Env.Set}, nil
+}
+
+// order is what the inner stage is asked for.
+func (o *outlet) order() *enforce.GateOrder {
+	if o.rules == nil {
+		return nil
+	}
+	env := gate.ProxyEnv(enforce.ProxyPort, o.secret)
+	env = slices.DeleteFunc(env, func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		_, set := o.set[name]
+		return set
+	})
+	return &enforce.GateOrder{Ports: o.rules.Ports(), Local: o.rules.Local(), Env: env}
+}
+
+// serve begins to serve the sockets that the inner stage made.
+func (o *outlet) serve(s enforce.GateSockets, why string) error {
+	o.close()
+	o.gate, o.link, o.why = gate.New(gate.Options{Rules: o.rules, Secret: o.secret}), s.Link, why
+	if s.Link == enforce.Proxy {
+		return o.gate.ServeProxy(s.Proxy, s.Near.Listeners)
+	}
+	return o.gate.ServePair(gate.Pair{Far: gate.Side(s.Far), DNS: s.DNS, DNSTCP: s.DNSTCP, UDP4: s.UDP4, UDP6: s.UDP6,
+		ICMP4: s.ICMP4, ICMP6: s.ICMP6, Near: gate.Side(s.Near), Ports: o.rules.Ports(), Local: o.rules.Local(), Mark: enforce.GateMark})
+}
+
+func (o *outlet) close() {
+	if o.gate != nil {
+		o.gate.Close()
+	}
+}
+
+// report says what was refused, and by which link the gate was reached.
+func (o *outlet) report(out *world.Outcome) {
+	if o.gate == nil {
+		return
+	}
+	var more int
+	if out.Refused, more = o.gate.Denials(); more > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("the gate refused %d more connections than are listed", more))
+	}
+	for i := range out.Grades {
+		g := &out.Grades[i]
+		if g.Guarantee != policy.NetworkGuarantee {
+			continue
+		}
+		switch o.link {
+		case enforce.Veth:
+			g.Means += " (veth: every program's connections)"
+		case enforce.Proxy:
+			g.Means += " (proxy: programs that know of proxies; for others nothing leads out, because " + o.why + ")"
+		}
+	}
+}
+
+// showNames lets the command's resolver ask the gate, and the gate alone: names
+// of the host's own files are resolved outside, if rules allow them.
+func showNames(p *plan.Plan) {
+	resolv := "nameserver " + enforce.GateAddr + "\noptions timeout:3 attempts:2\n"
+	if raw, err := os.ReadFile("/etc/resolv.conf"); err == nil {
+		for line := range strings.Lines(string(raw)) {
+			if f := strings.Fields(line); len(f) > 1 && (f[0] == "search" || f[0] == "domain") {
+				resolv += strings.Join(f, " ") + "\n"
+			}
+		}
+	}
+	hosts := "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
+	if name, err := os.Hostname(); err == nil && name != "" && !strings.ContainsAny(name, " \t\n#") {
+		hosts += "127.0.1.1 " + name + "\n"
+	}
+	show(p, "/etc/resolv.conf", resolv)
+	show(p, "/etc/hosts", hosts)
+}
+
+// show puts content in the place of a file of the host, or where none is shown.
+func show(p *plan.Plan, path, content string) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		real = path
+	}
+	covered := func(path string) bool {
+		return slices.ContainsFunc(p.Views, func(v plan.View) bool {
+			return v.Target() == path || !v.File && strings.HasPrefix(path, v.Target()+"/")
+		})
+	}
+	switch {
+	case err == nil && covered(real):
+		p.Locks = append(p.Locks, plan.Lock{Path: real, Content: []byte(content), Why: "names are resolved by the gate"})
+	case !covered(path):
+		p.Files = append(p.Files, plan.File{Path: path, Content: []byte(content)})
+	}
+}
