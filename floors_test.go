@@ -42,6 +42,7 @@ var owner = map[string]string{
 	"github.com/pelletier/go-toml":    "internal/policyfile",         // TOML
 	"github.com/creack/pty":           "internal/world/local/stream", // terminals
 	"golang.org/x/net/idna":           "internal/host",               // names in other letters
+	"golang.org/x/net/dns":            "internal/egress/gate",        // the gate answers questions for names
 	"golang.org/x/net/bpf":            "",                            // tests only
 	"github.com/modelcontextprotocol": "internal/mcpserver",          // MCP
 	module + "/internal/mcpserver":    "cmd/tether-mcp",              // ... which costs each start 2 ms

@@ -23,6 +23,9 @@ var binary string
 
 func TestMain(m *testing.M) {
 	tether.Inner() // tests of the library start this very program again
+	if os.Getenv("TETHER_TEST_SERVER") != "" {
+		serveInternet()
+	}
 	dir, err := os.MkdirTemp("", "tether-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tether-sandbox/tether/fault"
@@ -15,6 +16,24 @@ import (
 // Resolver looks a name up. *net.Resolver is one.
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, name string) ([]netip.Addr, error)
+}
+
+// System is the host's own resolver, with its hosts file.
+type System struct{}
+
+// LookupNetIP looks a name up that ends in a dot.
+func (System) LookupNetIP(ctx context.Context, network, name string) ([]netip.Addr, error) {
+	if label := strings.TrimSuffix(name, "."); !strings.Contains(label, ".") {
+		// In the hosts file it has no dot, and without one it would be asked for
+		// below the domains of the search list as well.
+		nobody := errors.New("nobody is asked")
+		files := net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, nobody }}
+		if addrs, err := files.LookupNetIP(ctx, network, label); err == nil {
+			return addrs, nil
+		}
+	}
+	r := net.Resolver{PreferGo: true}
+	return r.LookupNetIP(ctx, network, name)
 }
 
 // Denial is one connection that was not allowed.
@@ -160,14 +179,14 @@ func (d *Dialer) Judge(ctx context.Context, name string, addr netip.Addr, port u
 // Lookup resolves a name that the rules let be resolved, and judges no address.
 func (d *Dialer) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	if v := d.Rules.MayResolve(name); !v.Allow {
-		return nil, d.refuse(Denial{Name: name, Port: 443, Proto: TCP, Verdict: v})
+		return nil, d.refuse(Denial{Name: name, Proto: TCP, Verdict: v})
 	}
 	if host.IsLocal(name) { // never a resolver's to say (RFC 6761)
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
 	}
 	r := d.Resolver
 	if r == nil {
-		r = &net.Resolver{PreferGo: true}
+		r = System{}
 	}
 	// With the final dot it is looked up as it is, and not below the domains of
 	// a search list.

@@ -318,7 +318,7 @@ func (c *cache) ask(a *answer, network, name string) {
 	defer cancel()
 	from := c.from
 	if from == nil {
-		from = &net.Resolver{PreferGo: true}
+		from = egress.System{}
 	}
 	a.addrs, a.err = from.LookupNetIP(ctx, network, name)
 	c.mu.Lock()

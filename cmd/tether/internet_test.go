@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bufio"
+	"context"
+
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+	"golang.org/x/sys/unix"
+
+	"github.com/tether-sandbox/tether/internal/need"
+)
+
+// The internet of the tests is a network namespace of their own, whose loopback
+// has addresses that are public, private or worse elsewhere. A server answers on
+// all of them, and is the only resolver; hosts and resolv.conf are the
+// namespace's own, too. Nothing of the machine's network is touched, and
+// nothing leaves it.
+const (
+	pub, pub6  = "93.184.216.34", "2606:2800::34"
+	pub2       = "93.184.216.35"
+	private    = "10.0.0.5"
+	metadata   = "169.254.169.254"
+	resolver   = "93.184.216.53"
+	servedHTTP = "SERVED"
+)
+
+// somewhere lists the addresses of that internet.
+var somewhere = []string{pub, pub2, resolver, private, metadata, "100.64.0.1", "100.100.100.200", "198.19.0.1", "192.168.7.7", "169.254.170.2",
+	pub6, "fd00::5", "fd00:ec2::254", "64:ff9b::5db8:d822"}
+
+// zone is what the resolver says. A name with several lines takes them in turn.
+var zone = map[string][]string{
+	"ok.test.": {pub}, "six.test.": {pub6}, "both.test.": {pub + " " + pub6}, "other.test.": {pub2}, "private.test.": {private},
+	"inner.test.": {"127.0.0.1"}, "mixed.test.": {pub + " ::1"}, "meta.test.": {metadata}, "nat64.test.": {"64:ff9b::5db8:d822"},
+	"rebind.test.": {pub, "127.0.0.1"}, "example.com.": {pub}, "www.example.com.": {pub}, "evil-example.com.": {pub}, "notexample.com.": {pub},
+	"example.com.evil.test.": {pub}, "a.example.org.": {pub}, "xexample.org.": {pub}, "bad.test.": {pub}, "allowed.test.": {pub},
+	"denied.test.": {pub2}, "c2vjcmv0.allowed.test.": {pub}, "gone.test.": {"93.184.216.99"}, "fake.test.": {"198.19.0.1"},
+}
+
+// serveInternet is this program as the server. It says READY when it serves, logs
+// each question and each connection to its standard output, and ends with the
+// process that started it.
+func serveInternet() {
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
+	ports := strings.Fields(os.Getenv("TETHER_TEST_PORTS"))
+	var mu sync.Mutex
+	say := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Printf(format+"\n", args...)
+	}
+	fatal := func(err error) {
+		if err != nil {
+			fmt.Println("server:", err)
+			os.Exit(1)
+		}
+	}
+	u, err := net.ListenPacket("udp", resolver+":53")
+	fatal(err)
+	turn := map[string]int{}
+	go func() {
+		b := make([]byte, 4096)
+		for {
+			n, from, err := u.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			var m dnsmessage.Message
+			if m.Unpack(b[:n]) != nil || len(m.Questions) != 1 {
+				continue
+			}
+			q := m.Questions[0]
+			name := strings.ToLower(q.Name.String())
+			say("ASKED %s %v", name, q.Type)
+			m.Header = dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true}
+			m.Additionals = nil
+			lines, known := zone[name]
+			if !known {
+				m.RCode = dnsmessage.RCodeNameError
+			} else {
+				i := turn[name]
+				if q.Type == dnsmessage.TypeA {
+					turn[name]++
+				}
+				for _, a := range strings.Fields(lines[min(i, len(lines)-1)]) {
+					ip := net.ParseIP(a)
+					h := dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET}
+					if v4 := ip.To4(); v4 != nil && q.Type == dnsmessage.TypeA {
+						m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AResource{A: [4]byte(v4)}})
+					} else if v4 == nil && q.Type == dnsmessage.TypeAAAA {
+						m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AAAAResource{AAAA: [16]byte(ip)}})
+					}
+				}
+			}
+			if out, err := m.Pack(); err == nil {
+				_, _ = u.WriteTo(out, from)
+			}
+		}
+	}()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		say("SERVED %s %s %s", r.Host, r.URL, r.Context().Value(http.LocalAddrContextKey))
+		n, _ := io.Copy(io.Discard, r.Body)
+		fmt.Fprintf(w, "%s host=%s got=%d auth=%q\n", servedHTTP, r.Host, n, r.Header.Get("Proxy-Authorization"))
+	})
+	mux.HandleFunc("/big", func(w http.ResponseWriter, r *http.Request) {
+		b := make([]byte, 1<<20)
+		for range 64 {
+			_, _ = w.Write(b)
+		}
+	})
+	for _, p := range ports {
+		for _, network := range []string{"tcp4", "tcp6"} {
+			l, err := net.Listen(network, ":"+p)
+			fatal(err)
+			go func() { _ = (&http.Server{Handler: mux}).Serve(logged{l, say}) }()
+		}
+	}
+	if dir := os.Getenv("TETHER_TEST_REPO"); dir != "" {
+		git := http.FileServer(http.Dir(dir))
+		mux.Handle("/repo/", http.StripPrefix("/repo/", git))
+	}
+	// An echo that knows half-close, and one whose other end resets.
+	l, err := net.Listen("tcp", ":9418")
+	fatal(err)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			say("CAME %s", c.LocalAddr())
+			go func() {
+				defer c.Close()
+				r := bufio.NewReader(c)
+				if b, err := r.Peek(5); err == nil && string(b) == "RESET" {
+					_ = c.(*net.TCPConn).SetLinger(0)
+					return
+				}
+				_, _ = io.Copy(c, r)
+			}()
+		}
+	}()
+	// UDP that would answer.
+	d, err := net.ListenPacket("udp", ":4433")
+	fatal(err)
+	go func() {
+		b := make([]byte, 2048)
+		for {
+			_, from, err := d.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			say("DATAGRAM")
+			_, _ = d.WriteTo([]byte(hostData), from)
+		}
+	}()
+	say("READY")
+	select {}
+}
+
+// logged tells of every connection.
+type logged struct {
+	net.Listener
+	say func(string, ...any)
+}
+
+func (l logged) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.say("CAME %s", c.LocalAddr())
+	}
+	return c, err
+}
+
+// world is one use of that internet.
+type world struct {
+	ports string
+	// setup runs before the server, hosts is more of the hosts file.
+	setup, hosts string
+	// oneNet lets the run make one network namespace and no second.
+	oneNet bool
+	// keepLimit leaves the limit to setup.
+	keepLimit bool
+	repo      string
+}
+
+// inside runs shell text in a jail that lies in the tests' internet. The log is
+// what came to the server.
+func (w world) inside(j *jail, script string, flags ...string) (r result, log string) {
+	j.t.Helper()
+	cmd := j.command(append(flags, "--", "sh", "-c", script)...)
+	r, log = w.run(j, cmd.Args)
+	return j.built(r), log
+}
+
+// outside runs shell text there without Tether: a control.
+func (w world) outside(j *jail, script string) (r result, log string) {
+	j.t.Helper()
+	return w.run(j, []string{"sh", "-c", script})
+}
+
+func (w world) run(j *jail, argv []string) (result, string) {
+	t := j.t
+	t.Helper()
+	for _, p := range []string{"ip", "unshare", "curl", "python3"} {
+		need.Program(t, p)
+	}
+	if w.ports == "" {
+		w.ports = "80 443 8080 22 5432 3000"
+	}
+	dir := filepath.Dir(j.w)
+	logFile, hosts := filepath.Join(dir, "server.log"), filepath.Join(dir, "hosts")
+	for path, text := range map[string]string{logFile: "", hosts: "127.0.0.1 localhost\n::1 localhost ip6-localhost\n" + w.hosts,
+		filepath.Join(dir, "resolv.conf"): "nameserver " + resolver + "\noptions timeout:1 attempts:1\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var setup strings.Builder
+	setup.WriteString("set -e\nip link set lo up\n")
+	for _, a := range somewhere {
+		if strings.Contains(a, ":") {
+			fmt.Fprintf(&setup, "ip addr add %s/128 dev lo nodad\n", a)
+		} else {
+			fmt.Fprintf(&setup, "ip addr add %s/32 dev lo\n", a)
+		}
+	}
+	// Whatever has no address there is nowhere.
+	fmt.Fprintf(&setup, "mount --bind %s /etc/hosts\nmount --bind %s/resolv.conf /etc/resolv.conf\n%s\n", hosts, dir, w.setup)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(&setup, "TETHER_TEST_SERVER=1 TETHER_TEST_PORTS=%q TETHER_TEST_REPO=%q %s >>%s 2>&1 &\n", w.ports, w.repo, self, logFile)
+	fmt.Fprintf(&setup, "for i in $(seq 400); do grep -q 'READY\\|server:' %s && break; sleep 0.025; done; grep -q READY %s || { cat %s; exit 99; }\n", logFile, logFile, logFile)
+	words := []string{"-n", "-m", "--propagation", "private", "--"}
+	uid := os.Geteuid()
+	if w.oneNet || uid != 0 {
+		// Root of a user namespace sets it up; whoever runs then is not.
+		words = append([]string{"-U", "-r"}, words...)
+		if w.oneNet && !w.keepLimit {
+			// Namespaces count where they are made: the limit is that of the user
+			// namespace below.
+			setup.WriteString("LIMIT='echo 1 > /proc/sys/user/max_net_namespaces;'\n")
+		}
+		if uid == 0 {
+			uid = 1000
+		}
+		fmt.Fprintf(&setup, "exec unshare -U -r sh -c \"$LIMIT exec unshare -U --map-user=%d --map-group=%d -- \\\"\\$@\\\"\" sh \"$@\"", uid, uid)
+	} else {
+		setup.WriteString("exec \"$@\"")
+	}
+	words = append(words, "sh", "-c", setup.String(), "sh")
+	out := exec.Command("unshare", append(words, argv...)...)
+	out.Env, out.Dir = j.env, j.w
+	out.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	ctx, cancel := context.WithTimeout(context.Background(), 80*time.Second)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-out.Process.Pid, syscall.SIGKILL) })
+	defer stop()
+	r := finishCommand(t, out)
+	log, _ := os.ReadFile(logFile)
+	if r.exit == 99 || !strings.Contains(string(log), "READY") {
+		t.Fatalf("the tests' internet was not built: %s%s", r.all(), log)
+	}
+	return r, string(log)
+}
+
+// query is a question for a name by hand, over UDP or TCP.
+func query(server, name, network string) string {
+	return fmt.Sprintf(`python3 -c 'import socket, struct
+q = struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + b"".join(bytes([len(l)]) + l.encode() for l in %q.split(".")) + b"\0" + struct.pack(">HH", 1, 1)
+tcp = %q == "tcp"
+s = socket.socket(socket.AF_INET6 if ":" in %q else socket.AF_INET, socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM); s.settimeout(3)
+s.connect((%q, 53))
+s.send((struct.pack(">H", len(q)) if tcp else b"") + q)
+r = s.recv(4096)
+r = r[2:] if tcp else r
+print("rcode", r[3] & 15, "answers", struct.unpack(">H", r[6:8])[0], socket.inet_ntoa(r[-4:]))'`, name, network, server, server)
+}
