@@ -13,11 +13,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
-	"golang.org/x/sys/unix"
 
 	"github.com/tether-sandbox/tether/internal/need"
 )
@@ -53,7 +51,7 @@ var zone = map[string][]string{
 // each question and each connection to its standard output, and ends with the
 // process that started it.
 func serveInternet() {
-	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
+	endWithParent()
 	ports := strings.Fields(os.Getenv("TETHER_TEST_PORTS"))
 	var mu sync.Mutex
 	say := func(format string, args ...any) {
@@ -266,10 +264,10 @@ func (w world) run(j *jail, argv []string) (result, string) {
 	words = append(words, "sh", "-c", setup.String(), "sh")
 	out := exec.Command("unshare", append(words, argv...)...)
 	out.Env, out.Dir = j.env, j.w
-	out.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	killGroup := inGroup(out)
 	ctx, cancel := context.WithTimeout(context.Background(), 80*time.Second)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-out.Process.Pid, syscall.SIGKILL) })
+	stop := context.AfterFunc(ctx, killGroup)
 	defer stop()
 	r := finishCommand(t, out)
 	log, _ := os.ReadFile(logFile)
