@@ -45,6 +45,7 @@ func TestStageIDs(t *testing.T) {
 		{"root for a user, owner only", root, 0o700, root, nil, user, asUser},
 		{"root with groups", root, 0o755, root, []uint32{0, group}, root, asRoot},
 		{"root with groups for a user", root, 0o755, root, []uint32{0, group}, user, asUser},
+		{"root for a user, the folder of the group of root", root, 0o755, root, nil, ids{user.uid, 0}, asUser},
 		{"root of another group", root, 0o755, ids{0, group}, []uint32{group}, root, asRoot},
 		{"root, another's program", other, 0o700, root, nil, root, asRoot},
 		{"root, another's program for a user", user, 0o700, root, nil, user, asUser},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/plan/toolchain"
 	"github.com/tether-sandbox/tether/policy"
 )
 
@@ -187,9 +188,26 @@ func IdentityFor(uid, gid uint32, workspace Root) Identity {
 	if uid != 0 || !ownsIDs() {
 		return Identity{UID: uid, GID: gid, HostUID: uid, HostGID: gid}
 	}
-	id := Identity{UID: workspace.UID, GID: workspace.GID, Root: true, HostUID: workspace.UID, HostGID: workspace.GID}
-	if id.UID == 0 {
-		id.HostUID, id.HostGID, id.Idmapped = unusedID, unusedID, true
+	if workspace.UID == 0 {
+		return Identity{UID: 0, GID: workspace.GID, Root: true, HostUID: unusedID, HostGID: unusedID, Idmapped: true}
 	}
-	return id
+	gid = groupOf(workspace)
+	return Identity{UID: workspace.UID, GID: gid, Root: true, HostUID: workspace.UID, HostGID: gid}
+}
+
+// Accounts is the account database of the machine.
+const Accounts = "/etc/passwd"
+
+// groupOf returns the group under which root's command runs in somebody's
+// workspace: the owner's own. The folder's group may be one that opens files of
+// the system, such as root's, and says nothing of what the owner may do.
+func groupOf(workspace Root) uint32 {
+	raw, _ := os.ReadFile(Accounts)
+	if account, ok := toolchain.Account(string(raw), workspace.UID); ok && account.GID != 0 {
+		return account.GID
+	}
+	if workspace.GID != 0 {
+		return workspace.GID
+	}
+	return workspace.UID // a group of the owner's own, as most systems number it
 }

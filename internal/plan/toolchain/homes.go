@@ -26,20 +26,32 @@ func Homes(passwd string, callerUID int, sudoUser string) []string {
 	return slices.Compact(homes)
 }
 
-// Account returns the name and the home of an account, as the database has
-// them; both are empty when it has none of that uid. Package os/user does the
-// same, and asks the C library where a program is linked with one.
-func Account(passwd string, uid uint32) (name, home string) {
+// Entry is what an account database says of an account.
+type Entry struct {
+	Name, Home string
+	// GID is its primary group.
+	GID uint32
+}
+
+// Account returns an account as the database has it, the first one of that uid.
+// Package os/user does the same, and asks the C library where a program is
+// linked with one.
+func Account(passwd string, uid uint32) (Entry, bool) {
 	for line := range strings.Lines(passwd) {
 		f := strings.SplitN(strings.TrimRight(line, "\r\n"), ":", 7)
 		if len(f) < 6 || f[0] == "" || strings.ContainsAny(f[0][:1], "#+-") {
 			continue
 		}
-		if n, err := strconv.ParseUint(f[2], 10, 32); err == nil && uint32(n) == uid {
-			return f[0], f[5]
+		n, err := strconv.ParseUint(f[2], 10, 32)
+		if err != nil || uint32(n) != uid {
+			continue
+		}
+		gid, err := strconv.ParseUint(f[3], 10, 32)
+		if err == nil {
+			return Entry{f[0], f[5], uint32(gid)}, true
 		}
 	}
-	return "", ""
+	return Entry{}, false
 }
 
 // homeOf returns the home of one line when it stays closed.

@@ -68,12 +68,15 @@ func TestAccount(t *testing.T) {
 		{2006, "", ""}, // another database's
 		{4_000_000_000, "", ""},
 	} {
-		if name, home := Account(passwd, c.uid); name != c.name || home != c.home {
-			t.Errorf("%d: got %q, %q, want %q, %q", c.uid, name, home, c.name, c.home)
+		if got, ok := Account(passwd, c.uid); got.Name != c.name || got.Home != c.home || ok != (c.name != "") {
+			t.Errorf("%d: got %+v, %v, want %q, %q", c.uid, got, ok, c.name, c.home)
 		}
 	}
-	if name, home := Account("a:x:7:7::/h:/s\r\nb:x:7:7::/i:/s", 7); name != "a" || home != "/h" {
-		t.Errorf("two of one uid: got %q, %q, want the first", name, home)
+	if got, _ := Account("a:x:7:70::/h:/s\r\nb:x:7:71::/i:/s", 7); got != (Entry{"a", "/h", 70}) {
+		t.Errorf("two of one uid: got %+v, want the first", got)
+	}
+	if got, ok := Account("a:x:7:none::/h:/s\n", 7); ok {
+		t.Errorf("without a group: got %+v", got)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // accounts is the account database.
-const accounts = "/etc/passwd"
+const accounts = plan.Accounts
 
 // caller gathers what a plan needs to know of the caller. The home comes from
 // the account database and never from $HOME, which says what it likes.
@@ -26,7 +26,8 @@ func caller(environ []string) (plan.Host, error) {
 	if err != nil {
 		return h, fault.Wrap(fault.SandboxUnavailable, "cannot read the account database, so homes cannot be hidden", err)
 	}
-	h.User, h.Home = toolchain.Account(string(raw), uint32(uid))
+	account, _ := toolchain.Account(string(raw), uint32(uid))
+	h.User, h.Home = account.Name, account.Home
 	h.Homes = toolchain.Homes(string(raw), uid, h.SudoUser)
 	if h.Home != "" {
 		h.Homes = append(h.Homes, h.Home)
@@ -79,8 +80,8 @@ func lookup(environ []string, name string) string {
 // relative: then there are none.
 func OwnFolders(environ []string) (state, config string) {
 	raw, _ := os.ReadFile(accounts)
-	_, home := toolchain.Account(string(raw), uint32(os.Geteuid()))
-	return Folders(home, environ)
+	account, _ := toolchain.Account(string(raw), uint32(os.Geteuid()))
+	return Folders(account.Home, environ)
 }
 
 func accountName(uid uint32) string {
@@ -88,6 +89,6 @@ func accountName(uid uint32) string {
 	if err != nil {
 		return ""
 	}
-	name, _ := toolchain.Account(string(raw), uid)
-	return name
+	account, _ := toolchain.Account(string(raw), uid)
+	return account.Name
 }
