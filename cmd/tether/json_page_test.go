@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,7 @@ var jsonPages = []struct {
 	types       []string
 }{
 	{"tether run, tether sh", "One object when the command has ended. `--report FILE` writes the same without the output.", false,
-		[]string{"jsonResult", "Result", "Report", "Grade", "Note", "Denial", "Finding"}},
+		[]string{"jsonResult", "Result", "Report", "Grade", "Note", "Denial", "Finding", "Redaction"}},
 	{"A failure of ours", "Printed instead, with the exit status 125, when it is Tether that failed: nothing ran, or nothing is known of its end. `doctor` tells it on stderr.", false,
 		[]string{"jsonFailure", "jsonError"}},
 	{"tether explain", "", false, []string{"Explanation"}},
@@ -39,6 +40,7 @@ var jsonPages = []struct {
 // of them to having a meaning.
 func TestJSONPage(t *testing.T) {
 	found := structs(t, "../..", ".", "../../internal/filegate")
+	found["Redaction"] = structs(t, "../../internal/redact")["Count"]
 	var page bytes.Buffer
 	page.WriteString("# The JSON of `--json`\n\nMade from the source. Every verb prints one object on stdout and nothing else. Fields are only ever added; read what you know and leave the rest. " +
 		"What is not UTF-8 in a text is replaced by U+FFFD.\n")
@@ -61,6 +63,14 @@ func TestJSONPage(t *testing.T) {
 			}
 			page.WriteString("\n| Field | Type | May be absent | Meaning |\n|---|---|---|---|\n")
 			rows(t, &page, name, s)
+		}
+	}
+	// Every object that a field holds is described, but for the policy itself.
+	for _, m := range regexp.MustCompile("` \\| (?:list of )?([a-z]+) \\|").FindAllStringSubmatch(page.String(), -1) {
+		switch name := m[1]; {
+		case name == "text", name == "number", name == "true or false", name == "policy":
+		case !strings.Contains(page.String(), "\n"+name+":\n"):
+			t.Errorf("the object %s is nowhere described", name)
 		}
 	}
 	const path = "../../docs/json.md"

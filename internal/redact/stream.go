@@ -23,6 +23,7 @@ type Tally struct {
 
 // Count is how many marks one name has.
 type Count struct {
+	// Name is that of the mark, [REDACTED:NAME]; Count is how many there are.
 	Name  string `json:"name"`
 	Count int    `json:"count"`
 }
