@@ -315,6 +315,27 @@ func (b bench) work() error {
 	if err != nil {
 		return err
 	}
-	table("work inside", subjects, m, 0)
+	table("work inside: C", subjects, m, 0)
+
+	w = filepath.Join(b.top, "gowork")
+	if err := os.MkdirAll(w, 0o755); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{"go.mod": "module example.com/work\n\ngo 1.21\n",
+		"main.go": "package main\n\nimport (\n\t\"encoding/json\"\n\t\"fmt\"\n)\n\nfunc main() { b, _ := json.Marshal(1); fmt.Println(b) }\n"} {
+		if err := os.WriteFile(filepath.Join(w, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	// With all that it imports, whatever a cache holds: inside it is another one.
+	build = []string{"go", "build", "-a", "-o", "a.out", "."}
+	subjects = []subject{
+		{name: "a Go build outside", argv: build, dir: w},
+		{name: "the same inside", argv: append([]string{b.tether, "run", "--no-network", "--"}, build...), dir: w},
+	}
+	if m, err = inTurns(5, subjects); err != nil {
+		return err
+	}
+	table("work inside: Go", subjects, m, 0)
 	return nil
 }
