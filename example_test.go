@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tether-sandbox/tether"
+	"github.com/tether-sandbox/tether/fact"
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/policy"
 )
@@ -121,4 +122,76 @@ func ExampleSession_Explain() {
 	// hidden: .env
 	// read Complete
 	// write Complete
+}
+
+// approve is an approver: here, somebody who allows everything once.
+type approve struct{}
+
+func (approve) Approve(_ context.Context, q tether.Question) (tether.Answer, error) {
+	fmt.Println("asked to run", tether.CommandLine(q.Grant.Command), "because", q.Why)
+	return tether.Answer{Scope: fact.Once, By: fact.Person}, nil
+}
+
+// A recorded session tells afterwards what was allowed and done. What needs an
+// approval is put to the approver.
+func ExampleOptions_session() {
+	dir, done := project()
+	defer done()
+	pol := policy.Default(dir)
+	pol.Profile, pol.Network.Mode = policy.ReadOnly, policy.Offline
+
+	id := tether.NewSessionID()
+	s, err := tether.Open(context.Background(), tether.Options{Policy: pol, Session: id, Approver: approve{}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	res, err := s.Run(context.Background(), tether.Command{Args: []string{"touch", "note"}, Why: "to keep a note"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("the kernel still stops the write:", res.Exit != 0)
+	s.Close()
+
+	store, err := tether.OpenSessions(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	for r, err := range store.Facts(id) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(r.Fact.Kind)
+	}
+	// Output:
+	// asked to run touch note because to keep a note
+	// the kernel still stops the write: true
+	// session/start
+	// permission/preset
+	// ask
+	// grant
+	// command/intent
+	// command/outcome
+}
+
+// A child has what of its policy lies within what its parent has at the moment.
+func ExampleSession_Child() {
+	dir, done := project()
+	defer done()
+	pol := policy.Default(dir)
+	pol.Network.Mode = policy.Offline
+	s, err := tether.Open(context.Background(), tether.Options{Policy: pol})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+	want := policy.Default(dir) // with the host's network
+	want.Profile = policy.ReadOnly
+	child, err := s.Child(context.Background(), want)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer child.Close()
+	fmt.Println(child.Policy().Profile, child.Policy().Network.Mode)
+	// Output: read-only none
 }
