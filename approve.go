@@ -19,8 +19,9 @@ const grantPrefix = "g"
 
 // Approver answers questions for somebody who decides.
 type Approver interface {
-	// Approve answers one question. The zero Answer, and any error, is no. It
-	// must return soon after ctx has ended.
+	// Approve answers one question. The zero Answer, and any error, is no, and so
+	// is whatever comes after ctx has ended; it should return then. Several
+	// questions may be put at once.
 	Approve(ctx context.Context, q Question) (Answer, error)
 }
 
@@ -77,11 +78,8 @@ func (s *Session) ask(ctx context.Context, g fact.Grant, denied error, why strin
 	} else if err != nil {
 		return "", false, err
 	}
-	a, err := s.approver.Approve(ctx, Question{Session: s.id, Workspace: s.opening.Workspace, Grant: g,
+	a, err := put(ctx, s.approver, Question{Session: s.id, Workspace: s.opening.Workspace, Grant: g,
 		Code: fault.CodeOf(denied), Denied: s.discreet(denied.Error()), Why: s.discreet(why)})
-	if err == nil {
-		err = ctx.Err()
-	}
 	if err != nil || a.Scope == "" {
 		what := "the answer was no"
 		if err != nil {
@@ -97,6 +95,25 @@ func (s *Session) ask(ctx context.Context, g fact.Grant, denied error, why strin
 		a.By = fact.Program
 	}
 	return id, false, s.give(id, g, Request{By: a.By, Why: a.Why})
+}
+
+// put waits for an answer as long as ctx lasts. One that comes later is no.
+func put(ctx context.Context, to Approver, q Question) (Answer, error) {
+	type answered struct {
+		Answer
+		err error
+	}
+	done := make(chan answered, 1)
+	go func() {
+		a, err := to.Approve(ctx, q)
+		done <- answered{a, err}
+	}()
+	select {
+	case a := <-done:
+		return a.Answer, errors.Join(a.err, ctx.Err())
+	case <-ctx.Done():
+		return Answer{}, ctx.Err()
+	}
 }
 
 // unfit says why a grant cannot be recorded as it is.

@@ -14,6 +14,11 @@
 // A command that fails is a [Result], not an error. An error is a *fault.Error
 // with a stable code and means that nothing of the command ran.
 //
+// With [Options.Session] everything that happens is recorded before it is done,
+// and what a session may do follows from what is recorded: its mode, and what
+// was granted to it ([Session.Grant], [Approver]). [Session.Child] opens a
+// session for a sub-agent, which never has more than its parent.
+//
 // What is promised, guarantee by guarantee, stands in [Result.Report]; what is
 // not defended stands in SECURITY.md.
 package tether

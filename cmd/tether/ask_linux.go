@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -82,7 +82,8 @@ func (a *asker) Approve(ctx context.Context, q tether.Question) (tether.Answer, 
 		err = raw.Control(func(fd uintptr) { _ = unix.IoctlSetInt(int(fd), unix.TCFLSH, unix.TCIFLUSH) })
 	}
 	if err == nil {
-		_, err = io.WriteString(tty, text)
+		// Whoever left the terminal in raw mode has lines end in both.
+		_, err = io.WriteString(tty, strings.ReplaceAll(text, "\n", "\r\n"))
 	}
 	if err != nil {
 		return tether.Answer{}, err
@@ -101,13 +102,37 @@ func (a *asker) Approve(ctx context.Context, q tether.Question) (tether.Answer, 
 		}
 		_ = tty.SetReadDeadline(time.Unix(1, 0))
 	}()
-	line, err := bufio.NewReaderSize(io.LimitReader(tty, 256), 256).ReadString('\n')
+	line, err := a.line(tty)
 	if err != nil || a.interrupted() != 0 {
-		_, _ = io.WriteString(tty, "\n")
+		_, _ = io.WriteString(tty, "\r\n")
 		if n := a.interrupted(); n != 0 {
 			return tether.Answer{}, fault.New(fault.ApprovalDenied, "interrupted")
 		}
 		return tether.Answer{}, ctx.Err() // the end of the terminal's input is no
 	}
 	return reply(line), nil
+}
+
+// line reads what is typed, also on a terminal in raw mode, where Enter and
+// Ctrl-C are characters like others.
+func (a *asker) line(tty io.Reader) (string, error) {
+	var line []byte
+	for b := make([]byte, 1); len(line) < 256; {
+		n, err := tty.Read(b)
+		switch {
+		case err != nil:
+			return "", err
+		case n == 0:
+		case b[0] == '\n' || b[0] == '\r':
+			return string(line), nil
+		case b[0] == 3:
+			a.signal.Store(int32(syscall.SIGINT))
+			return "", io.EOF
+		case b[0] == 4:
+			return "", io.EOF
+		default:
+			line = append(line, b[0])
+		}
+	}
+	return "", nil
 }

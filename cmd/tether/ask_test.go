@@ -139,6 +139,21 @@ func TestAskOnTerminal(t *testing.T) {
 			t.Errorf("got %d", got)
 		}
 	})
+	t.Run("raw mode", func(t *testing.T) {
+		a := newAsking(t)
+		for keys, status := range map[string]int{"s\r": 1, "\x03": 130} {
+			s := onScreen(t, func() *exec.Cmd {
+				cmd := exec.Command("/bin/sh", "-c", `stty raw -echo; "$0" "$@"; x=$?; stty sane; exit $x`, binary, "run", "--session", "s", "-p", "read-only", "--", "touch", "x"+keys[:1])
+				cmd.Dir, cmd.Env = a.w, a.env
+				return cmd
+			}(), unix.Winsize{Row: 40, Col: 200})
+			s.expect(prompt)
+			s.send(keys)
+			if got := s.wait(); got != status {
+				t.Errorf("%q: got %d, want %d: %s", keys, got, status, s.text())
+			}
+		}
+	})
 	t.Run("mode", func(t *testing.T) {
 		a := newAsking(t)
 		if out, err := a.command("run", "--session", "s", "-p", "read-only", "--", "ls").CombinedOutput(); err != nil {
