@@ -23,6 +23,7 @@ type BashInput struct {
 	// Timeout is in seconds. It only shortens the policy's limit.
 	Timeout float64 `json:"timeout,omitempty" doc:"seconds after which the command is ended; cannot exceed the policy's limit, which is the default"`
 	Stdin   string  `json:"stdin,omitempty" doc:"text that the command reads (default: an empty input)"`
+	Why     string  `json:"why,omitempty" doc:"one line on what it is for; the user sees it if an approval is needed"`
 
 	// Watch, when not nil, is shown the output as it comes, as in
 	// [tether.Command].
@@ -61,8 +62,10 @@ type Report struct {
 	// Reasons say why a grade is not Complete.
 	Reasons map[policy.Guarantee]string `json:"reasons,omitempty"`
 	// Hidden counts the files and folders that were hidden.
-	Hidden int           `json:"hidden"`
-	Notes  []tether.Note `json:"notes,omitempty"`
+	Hidden int `json:"hidden"`
+	// Redacted counts the marks that stand for secrets in the output, by name.
+	Redacted []tether.Redaction `json:"redacted,omitempty"`
+	Notes    []tether.Note      `json:"notes,omitempty"`
 }
 
 // maxCommand is what the kernel takes as one argument, less a little.
@@ -80,7 +83,7 @@ func (t *Tools) Bash(ctx context.Context, in BashInput) BashOutput {
 	case in.Timeout < 0:
 		return bashFailed(invalid("timeout is negative"))
 	}
-	c := tether.Command{Args: []string{shell(), "-c", in.Command}, Dir: in.Cwd, Watch: in.Watch}
+	c := tether.Command{Args: []string{shell(), "-c", in.Command}, Dir: in.Cwd, Watch: in.Watch, Why: in.Why}
 	if in.Timeout > 0 {
 		c.Time = max(time.Duration(min(in.Timeout, 1e6)*float64(time.Second)), time.Millisecond)
 	}
@@ -113,7 +116,7 @@ func bashFailed(err error) BashOutput {
 
 // brief leaves out what is the same in every report of a machine.
 func brief(r tether.Report) *Report {
-	out := &Report{Provider: r.Provider, Overall: r.Overall, Hidden: r.Hidden, Notes: r.Notes, Grades: map[policy.Guarantee]policy.Grade{}}
+	out := &Report{Provider: r.Provider, Overall: r.Overall, Hidden: r.Hidden, Redacted: r.Redacted, Notes: r.Notes, Grades: map[policy.Guarantee]policy.Grade{}}
 	for _, g := range r.Grades {
 		out.Grades[g.Guarantee] = g.Grade
 		if g.Grade != policy.Complete {

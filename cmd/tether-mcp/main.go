@@ -16,7 +16,6 @@ import (
 	"syscall"
 
 	"github.com/tether-sandbox/tether"
-	"github.com/tether-sandbox/tether/fact"
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/flagset"
 	"github.com/tether-sandbox/tether/internal/mcpserver"
@@ -45,6 +44,7 @@ func main() {
 func serve(args []string, in, out *os.File) error {
 	f := flagset.New("mcp")
 	f.Operands = ""
+	f.AddSession()
 	var under []string
 	f.Set.Func("roots-under", "when the client starts us in / or a home, take its first root in `DIR` as the workspace (repeatable)", func(s string) error {
 		dir, err := filepath.Abs(s)
@@ -64,11 +64,7 @@ func serve(args []string, in, out *os.File) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	return mcpserver.Serve(ctx, in, out, mcpserver.Options{
-		Version: version, Workspace: f.Workspace, RootsUnder: under,
-		At: func(workspace string) (tether.Options, error) {
-			o, err := f.At(workspace).Options()
-			o.KeepTmp, o.By = true, fact.Program
-			return o, err
-		},
+		Version: version, Workspace: f.Workspace, RootsUnder: under, Accept: f.Accept,
+		At: func(workspace string) (tether.Options, error) { return f.At(workspace).Options() },
 	})
 }

@@ -60,12 +60,20 @@ func (f *Flags) Open(ctx context.Context) (*tether.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Narrowed() && len(f.changes) > 0 {
+	if err := f.Accept(s); err != nil {
 		s.Close()
-		return nil, fault.New(fault.ApprovalDenied, "the session "+o.Session+" began with a policy that does not hold all that these flags allow; tether session grant widens it").
-			WithHint("tether session grant -h")
+		return nil, err
 	}
 	return s, nil
+}
+
+// Accept refuses a session that began with less than the flags want.
+func (f *Flags) Accept(s *tether.Session) error {
+	if !s.Narrowed() || len(f.changes) == 0 {
+		return nil
+	}
+	return fault.New(fault.ApprovalDenied, "the session "+s.ID()+" began with a policy that does not hold all that these flags allow; tether session grant widens it").
+		WithHint("tether session grant -h")
 }
 
 func presetOf(p policy.Profile) fact.Preset {

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tether-sandbox/tether"
+	"github.com/tether-sandbox/tether/fact"
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/policy"
 	"github.com/tether-sandbox/tether/tool"
@@ -26,36 +27,34 @@ const rootsKey = "roots"
 // rootsPatience is how long a client may take to say its roots.
 const rootsPatience = 5 * time.Second
 
-// base is the session that holds without the client's roots. It is opened while
-// the client still says hello.
+// base is what holds without the client's roots. It is looked at while the
+// client still says hello.
 type base struct {
 	options tether.Options
 	done    chan struct{}
-	session *tether.Session
-	err     error
+	err     error // why it cannot be planned
 }
 
-func open(o tether.Options) *base {
+func look(o tether.Options) *base {
 	b := &base{options: o, done: make(chan struct{})}
 	go func() {
 		defer close(b.done)
-		b.session, b.err = openChecked(context.Background(), o)
+		b.err = plannable(o)
 	}()
 	return b
 }
 
-// openChecked opens a session whose policy can be planned, so that a workspace
-// that is refused is refused here.
-func openChecked(ctx context.Context, o tether.Options) (*tether.Session, error) {
-	s, err := tether.Open(ctx, o)
+// plannable says why a session's policy cannot be planned, if so: a workspace
+// that is refused is refused there. Nothing is recorded.
+func plannable(o tether.Options) error {
+	o.Session, o.Approver = "", nil
+	s, err := tether.Open(context.Background(), o)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if _, err := s.Explain(ctx, tether.Command{}); err != nil {
-		s.Close()
-		return nil, err
-	}
-	return s, nil
+	defer s.Close()
+	_, err = s.Explain(context.Background(), tether.Command{})
+	return err
 }
 
 // ready returns the tools of the connection's session, which the first call
@@ -88,15 +87,35 @@ func (s *server) ready(ctx context.Context, req *mcp.CallToolRequest) (*tool.Too
 		return nil, nil, ctx.Err() // the next call tries again
 	}
 	<-s.base.done
-	s.session, s.err = s.choose(ctx, roots)
-	if s.session != nil {
+	o, err := s.choose(roots)
+	if err == nil {
+		s.session, err = s.open(ctx, o, canAsk(req))
+	}
+	if s.err = err; err == nil {
 		s.tools = tool.New(s.session)
 	}
 	return s.tools, nil, s.err
 }
 
-// choose opens the session for a client with these roots.
-func (s *server) choose(ctx context.Context, roots []string) (*tether.Session, error) {
+// open opens the connection's session.
+func (s *server) open(ctx context.Context, o tether.Options, ask bool) (*tether.Session, error) {
+	o.KeepReady, o.KeepTmp, o.By = true, true, fact.Program
+	o.Session = s.base.options.Session // also one that was made up
+	if o.Approver == nil && ask {
+		o.Approver = asker{}
+	}
+	session, err := tether.Open(ctx, o)
+	if err == nil && s.options.Accept != nil {
+		if err = s.options.Accept(session); err != nil {
+			session.Close()
+			return nil, err
+		}
+	}
+	return session, err
+}
+
+// choose says how the session is opened for a client with these roots.
+func (s *server) choose(roots []string) (tether.Options, error) {
 	b := s.base
 	if fault.CodeOf(b.err) == fault.SandboxBadWorkspace && len(s.options.RootsUnder) > 0 {
 		for _, r := range roots {
@@ -104,25 +123,22 @@ func (s *server) choose(ctx context.Context, roots []string) (*tether.Session, e
 				continue
 			}
 			o, err := s.options.At(r)
-			if err != nil {
-				return nil, err
+			if err == nil {
+				err = plannable(o)
 			}
-			return openChecked(ctx, o)
+			return o, err
 		}
-		return nil, fault.Wrap(fault.SandboxBadWorkspace, "no root of the client lies in a folder that --roots-under names", b.err).
+		return tether.Options{}, fault.Wrap(fault.SandboxBadWorkspace, "no root of the client lies in a folder that --roots-under names", b.err).
 			WithHint("tether mcp -C DIR, or open a folder below " + strings.Join(s.options.RootsUnder, " or "))
-	}
-	if b.err != nil {
-		return nil, b.err
 	}
 	pol := b.options.Policy
 	inside := narrower(pol.Workspace, roots)
-	if len(inside) == 0 || pol.Profile == policy.FullAccess {
-		return b.session, nil
+	if b.err != nil || len(inside) == 0 || pol.Profile == policy.FullAccess {
+		return b.options, b.err
 	}
 	o, err := s.options.At(inside[0])
 	if err != nil {
-		return nil, err
+		return o, err
 	}
 	if pol.Profile == policy.ReadOnly {
 		o.Policy.Read = append(o.Policy.Read, inside[1:]...)
@@ -131,7 +147,7 @@ func (s *server) choose(ctx context.Context, roots []string) (*tether.Session, e
 	}
 	// Whatever the folder's own policy file says, nothing gets wider by it.
 	o.Policy = policy.Meet(o.Policy, pol)
-	return openChecked(ctx, o)
+	return o, plannable(o)
 }
 
 // folders returns the roots that are folders here, by their real paths.

@@ -37,8 +37,12 @@ type Options struct {
 	// / or a home, because the client starts its servers there, the client's
 	// first root in one of these becomes the workspace.
 	RootsUnder []string
-	// At returns how a session about a workspace is opened.
+	// At returns how a session about a workspace is opened. Its approver, if
+	// there is none, is the client's user, where the client can ask.
 	At func(workspace string) (tether.Options, error)
+	// Accept, when set, refuses a session that was opened and is not what was
+	// wanted.
+	Accept func(*tether.Session) error
 }
 
 // maxRunning is how many calls work at once; the others wait.
@@ -67,23 +71,17 @@ type server struct {
 // ever written to out. It fails, before anything is written, if the policy
 // cannot be made at all.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
-	plain := o.At
-	o.At = func(workspace string) (tether.Options, error) {
-		open, err := plain(workspace)
-		open.KeepReady = true
-		return open, err
-	}
 	start, err := o.At(o.Workspace)
 	if err != nil {
 		return err
 	}
 	s := &server{options: o, running: make(chan struct{}, maxRunning), conn: newConn(in, out)}
-	s.base = open(start)
+	s.base = look(start)
 	defer s.close()
 	defer context.AfterFunc(ctx, func() { s.conn.Close() })()
 
 	m := mcp.NewServer(&mcp.Implementation{Name: "tether", Title: "Tether", Version: o.Version}, &mcp.ServerOptions{
-		Instructions: instructions(start.Policy),
+		Instructions: instructions(start),
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	for _, spec := range tool.Specs(start.Policy) {
@@ -118,10 +116,14 @@ func (c *conn) over() bool {
 	}
 }
 
-func instructions(pol policy.Policy) string {
+func instructions(o tether.Options) string {
+	pol := o.Policy
 	text := fmt.Sprintf("Commands and file edits run under a policy that the operating system enforces (profile %s, network %s). It cannot be changed from here.", pol.Profile, pol.Network.Mode)
 	if pol.Profile == policy.FullAccess {
 		text = "Commands and file edits run unconfined (profile full-access)."
+	}
+	if o.Session != "" {
+		text += " Everything is recorded in the session " + o.Session + "."
 	}
 	return text + " When something is refused, the result says why and what the user can do about it; tell the user instead of trying another way."
 }
@@ -130,9 +132,6 @@ func (s *server) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	<-s.base.done
-	if s.base.session != nil && s.base.session != s.session {
-		s.base.session.Close()
-	}
 	if s.session != nil {
 		s.session.Close()
 	}
@@ -159,11 +158,14 @@ func (s *server) call(ctx context.Context, req *mcp.CallToolRequest) (result *mc
 	case ask != nil:
 		return ask, nil
 	}
-	p := follow(ctx, req)
-	r, err := tools.Call(ctx, name, req.Params.Arguments, p.watch())
+	p, asks := follow(ctx, req), &asking{req: req}
+	r, err := tools.Call(context.WithValue(ctx, askingKey{}, asks), name, req.Params.Arguments, p.watch())
 	p.end()
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case r.Failed && asks.put != nil:
+		return &mcp.CallToolResult{InputRequests: asks.put}, nil
 	}
 	return answer(r), nil
 }
