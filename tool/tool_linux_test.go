@@ -275,3 +275,45 @@ func FuzzCall(f *testing.F) {
 		}
 	})
 }
+
+// TestEC144SameAnswers reads and changes protected names by both tools: they
+// give the same answer, whatever the spelling, and by links, too.
+func TestEC144SameAnswers(t *testing.T) {
+	tt, w, _ := tools(t, plain)
+	const key = "-----BEGIN PRIVATE KEY-----\nUzNOVElORUw=\n-----END PRIVATE KEY-----\n"
+	for name, content := range map[string]string{"SUB/.ENV": "A=" + secret, ".env.local": secret, ".env.example": "A=\n", "x.pem": key,
+		"id_rsa": secret, "foo.pem/readme": "readme\n", ".vscode/tasks.json": "{}\n", ".mcp.json": "{}\n"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(w, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(w, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(".env", filepath.Join(w, "alias")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(filepath.Join(w, "id_rsa"), filepath.Join(w, "hard")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name        string
+		read, write bool
+	}{
+		{".env", false, false}, {"SUB/.ENV", false, false}, {".env.local", false, false}, {"x.pem", false, false}, {"id_rsa", false, false},
+		{"alias", false, false}, {"hard", false, false}, {"sub/../.env", false, false},
+		{".env.example", true, true}, {"foo.pem/readme", true, true}, {"note.txt", true, true},
+		{".vscode/tasks.json", true, false}, {".mcp.json", true, false},
+	} {
+		path, _ := json.Marshal(c.name)
+		cat, _ := json.Marshal("cat " + c.name)
+		echo, _ := json.Marshal("echo more >>" + c.name)
+		read := call(t, tt, "bash", `{"command":`+string(cat)+`}`).Output.(tool.BashOutput).Exit == 0
+		view := !call(t, tt, "edit", `{"action":"view","path":`+string(path)+`}`).Failed
+		write := call(t, tt, "bash", `{"command":`+string(echo)+`}`).Output.(tool.BashOutput).Exit == 0
+		edit := !call(t, tt, "edit", `{"action":"write","path":`+string(path)+`,"text":"x"}`).Failed
+		if read != c.read || view != c.read || write != c.write || edit != c.write {
+			t.Errorf("%s: cat %v, view %v, echo %v, write %v; want to read %v, to write %v", c.name, read, view, write, edit, c.read, c.write)
+		}
+	}
+}
