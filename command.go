@@ -53,6 +53,9 @@ type Command struct {
 	// Why is the reason that whoever wants it gives; it is recorded, and shown
 	// to whoever is asked.
 	Why string
+	// Published, when not nil, is told where the host reaches each port that the
+	// policy publishes, such as 127.83.4.9:8080, before the command starts.
+	Published func(port uint16, address string)
 }
 
 // argv returns the words to execute.
@@ -147,7 +150,7 @@ func (s *Session) runOnce(ctx context.Context, c Command, argv []string, e effec
 		}
 	}
 	cmd := world.Command{Args: argv, Provider: e.kind, Warm: early, Last: last, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
-		Time: e.policy.Limits.Time, Signals: c.Signals,
+		Time: e.policy.Limits.Time, Signals: c.Signals, Published: c.Published,
 		Through: red.through(), Check: s.mayLeave(e, red, argv)}
 	if cmd.Time == 0 && !c.Stream {
 		cmd.Time = DefaultTime

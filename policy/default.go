@@ -1,18 +1,16 @@
 package policy
 
 // Default returns the policy of a user who says nothing: workspace-write in
-// workspace, the system's folders to read, HOME in the workspace, built-in
-// limits and protection. It is valid when workspace is (see
-// [Policy.Validate]).
+// workspace, the system's folders to read, HOME in the workspace, public hosts
+// through the gate, built-in limits and protection. It is valid when workspace
+// is (see [Policy.Validate]).
 func Default(workspace string) Policy {
 	return Policy{
 		Profile:   WorkspaceWrite,
 		Workspace: workspace,
 		Reads:     Reads{System: true},
 		Home:      HomeWorkspace,
-		// Becomes Gated with Public set as soon as the gate can enforce it.
-		// Until then a gated default could only refuse to start.
-		Network: Network{Mode: Open},
+		Network:   Network{Mode: Gated, Public: true},
 	}
 }
 

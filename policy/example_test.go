@@ -38,7 +38,7 @@ func ExampleParseAccept() {
 	// read Complete
 	// write Complete
 	// secrets Partial
-	// network None
+	// network Complete
 	// process Complete
 	// ipc None
 	// limits None

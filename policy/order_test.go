@@ -305,6 +305,7 @@ func lies(path string, roots []string) bool {
 
 func TestWithinEdges(t *testing.T) {
 	base := policy.Default("/w")
+	base.Network = policy.Network{Mode: policy.Open}
 	gated := base
 	gated.Network = policy.Network{Mode: policy.Gated, Public: true, Allow: []string{"A.example"}, Publish: []uint16{80}}
 	with := func(p policy.Policy, change func(*policy.Policy)) policy.Policy { change(&p); return p }

@@ -164,7 +164,7 @@ func TestPolicyAsJSON(t *testing.T) {
 		}
 	}
 	b, _ := json.Marshal(p)
-	for _, want := range []string{`"workspace-write"`, `"open"`, `"secrets":"Partial"`} {
+	for _, want := range []string{`"workspace-write"`, `"gated"`, `"secrets":"Partial"`} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("got %s, want %s in it", b, want)
 		}
@@ -177,6 +177,7 @@ func TestRequired(t *testing.T) {
 		none, partial, complete = policy.None, policy.Partial, policy.Complete
 	)
 	base := policy.Default("/w")
+	base.Network = policy.Network{Mode: policy.Open}
 	gated := base
 	gated.Network.Mode = policy.Gated
 	with := func(p policy.Policy, accept req) policy.Policy { p.Accept = accept; return p }

@@ -89,8 +89,8 @@ func TestValidate(t *testing.T) {
 			p.Read = []string{"/x/y"}
 			p.Protect.AllowConfig = []string{"/x"}
 		}, "the one file"},
-		{"allow rule, open", ww, func(p *policy.Policy) { p.Network.Allow = []string{"a"} }, "--network gated"},
-		{"deny rule, open", ww, func(p *policy.Policy) { p.Network.Deny = []string{"a"} }, "--network gated"},
+		{"allow rule, open", ww, func(p *policy.Policy) { p.Network = policy.Network{Mode: policy.Open, Allow: []string{"a"}} }, "--network gated"},
+		{"deny rule, open", ww, func(p *policy.Policy) { p.Network = policy.Network{Mode: policy.Open, Deny: []string{"a"}} }, "--network gated"},
 		{"deny rule, offline", ww, func(p *policy.Policy) { p.Network = policy.Network{Deny: []string{"a"}} }, "--network gated"},
 		{"empty rule", ww, func(p *policy.Policy) { p.Network = policy.Network{Mode: policy.Gated, Allow: []string{""}} }, "example.com"},
 		{"rule with a space", ww, func(p *policy.Policy) { p.Network = policy.Network{Mode: policy.Gated, Deny: []string{"a b"}} }, "example.com"},

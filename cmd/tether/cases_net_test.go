@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -324,4 +325,37 @@ func TestEC206(t *testing.T) {
 		w.hosts = pub + " box\n"
 		w.hops(j, []hop{{"http://box/", true}, {"http://ok.test/", false}}, "--only-host", "box")
 	})
+}
+
+// TestPublish: the host reaches a server inside on an address that is this
+// workspace's own, and only the ports that are named.
+func TestPublish(t *testing.T) {
+	for _, network := range []string{"none", "gated"} {
+		providers(t, func(t *testing.T, j *jail) {
+			j.systemPath()
+			cmd := j.command("--network", network, "--publish", "8099", "--", "sh", "-c",
+				"echo INSIDE >f; python3 -m http.server 8099 --bind 127.0.0.1 & python3 -m http.server 8098 --bind 127.0.0.1 & wait")
+			stderr, err := cmd.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+			line, err := bufio.NewReader(stderr).ReadString('\n')
+			at, ok := strings.CutPrefix(strings.TrimSpace(line), "tether: port 8099 inside is ")
+			at = strings.TrimSuffix(at, " here")
+			if !ok || !strings.HasPrefix(at, "127.") || strings.HasPrefix(at, "127.0.") {
+				t.Fatalf("%q: %v", line, err)
+			}
+			got := j.mustHost("for i in $(seq 60); do curl -sS -m 5 http://" + at + "/f && exit; sleep 0.1; done; exit 1")
+			if got.stdout != "INSIDE\n" {
+				t.Errorf("got %s", got.all())
+			}
+			if r := j.host("curl -sS -m 2 http://127.0.0.1:8099/f; curl -sS -m 2 http://" + strings.Replace(at, ":8099", ":8098", 1) + "/f"); strings.Contains(r.stdout, "INSIDE") {
+				t.Errorf("reached elsewhere: %s", r.all())
+			}
+		})
+	}
 }

@@ -66,6 +66,9 @@ func (f *flags) run(c tether.Command, std stdio) (int, error) {
 		}
 	}
 	c.Signals = signals
+	c.Published = func(port uint16, address string) {
+		fmt.Fprintf(std.err, "tether: port %d inside is %s here\n", port, address)
+	}
 	res, err := s.Run(background, c)
 	signal.Stop(signals) // from here on they are for us again
 	if err != nil {

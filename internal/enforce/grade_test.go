@@ -124,6 +124,7 @@ func TestMeets(t *testing.T) {
 		return m
 	}
 	open := policy.Default("/w")
+	open.Network = policy.Network{Mode: policy.Open}
 	for _, c := range []struct {
 		name   string
 		policy policy.Policy

@@ -34,6 +34,9 @@ type Process interface {
 	// Signal sends sig to the command's process group, or to every process of
 	// the sandbox. A command that has ended is not an error.
 	Signal(sig int, all bool)
+	// Connect connects to a server on the command's own loopback, once the
+	// command runs.
+	Connect(port uint16) (*os.File, error)
 	// Kill ends every process of the sandbox at once.
 	Kill()
 	// Ready returns once the command runs, or its program could not be

@@ -95,6 +95,9 @@ type Command struct {
 	Grace time.Duration
 	// Signals are forwarded to the command.
 	Signals <-chan os.Signal
+	// Published is told where the host reaches a port of the command's, before
+	// the command can listen there.
+	Published func(port uint16, address string)
 }
 
 // Outcome says how a command ended.

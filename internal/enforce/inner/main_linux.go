@@ -1,6 +1,7 @@
 package inner
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -292,7 +293,7 @@ func executable(file string) error {
 // obey carries out the supervisor's requests. When the supervisor is gone, so
 // are we, and with us everything inside.
 func obey(pid int) {
-	var b [2]byte
+	var b [ReachLen]byte
 	for {
 		n, err := unix.Read(FDControl, b[:])
 		if errors.Is(err, unix.EINTR) {
@@ -306,6 +307,10 @@ func obey(pid int) {
 				time.Sleep(5 * time.Millisecond)
 			}
 			os.Exit(125)
+		}
+		if n == ReachLen && b[0] == Reach {
+			go reach(binary.LittleEndian.Uint16(b[1:]), binary.LittleEndian.Uint32(b[3:]))
+			continue
 		}
 		if n != 2 {
 			continue

@@ -116,6 +116,9 @@ const (
 	// enforce.GateSockets; Step is the link, Status is 1 with IPv6, What says why
 	// there is no better link. The byte GateServes is expected in answer.
 	Gate Kind = 'G'
+	// Reached: the answer to Reach; Status is its number. With Errno zero the
+	// packet carries a connected socket.
+	Reached Kind = 'R'
 	// Started: the command runs.
 	Started Kind = 'S'
 	// Failed: it was not started; What says why. Nothing of it ran.
@@ -165,8 +168,13 @@ func DecodeMessage(b []byte) (Message, error) {
 		Status: binary.LittleEndian.Uint32(b[5:]), Step: string(step), What: string(what)}, nil
 }
 
-// A request to the inner stage is two bytes: whom, and which signal.
+// A request to the inner stage is two bytes, whom and which signal; or, with
+// Reach, that byte, a port and a number, in little endian.
 const (
+	// Reach asks for a connection to a port of the command's own loopback.
+	Reach = 'r'
+	// ReachLen is the length of such a request.
+	ReachLen = 1 + 2 + 4
 	// ToCommand signals the command's process group.
 	ToCommand = 'c'
 	// ToAll signals every process of the sandbox.

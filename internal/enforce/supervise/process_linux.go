@@ -42,6 +42,9 @@ type Process struct {
 
 	mu   sync.Mutex
 	gone bool
+	// reached are those that wait for a connection, by number.
+	reached map[uint32]chan<- reached
+	number  uint32
 }
 
 // Launch starts a program, which must become the inner stage, and does not wait
@@ -325,6 +328,19 @@ func (p *Process) handOver(master *os.File) error {
 	return p.Pass(numbers(stdio))
 }
 
+// fits says whether a message may carry so many descriptors.
+func fits(m inner.Message, n int) bool {
+	switch m.Kind {
+	case inner.Gate:
+		return true
+	case inner.Terminal:
+		return n == 1
+	case inner.Reached:
+		return n == 1 && m.Errno == 0 || n == 0 && m.Errno != 0
+	}
+	return n == 0
+}
+
 // listen reads what the inner stage says until it closes its end.
 func (p *Process) listen() {
 	defer close(p.over)
@@ -345,13 +361,17 @@ func (p *Process) listen() {
 			break
 		}
 		m, err := inner.DecodeMessage(b[:n])
-		if fit := m.Kind == inner.Gate || len(fds) == 0 && m.Kind != inner.Terminal || len(fds) == 1 && m.Kind == inner.Terminal; err == nil && !fit {
+		if err == nil && !fits(m, len(fds)) {
 			err = errors.New("descriptors out of place")
 		}
 		if err != nil {
 			closeAll(fds)
 			p.Kill()
 			break
+		}
+		if m.Kind == inner.Reached {
+			p.hand(m, fds)
+			continue
 		}
 		if m.Kind == inner.Gate {
 			if p.terr = p.serveGate(m, fds); p.terr != nil {

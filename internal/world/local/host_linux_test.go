@@ -45,7 +45,7 @@ func TestCacheKeys(t *testing.T) {
 		"a read root":     func(p *policy.Policy) { p.Read = []string{"/r"} },
 		"a write root":    func(p *policy.Policy) { p.Write = []string{"/r"} },
 		"no network":      func(p *policy.Policy) { p.Network.Mode = policy.Offline },
-		"gated":           func(p *policy.Policy) { p.Network.Mode = policy.Gated },
+		"a listed base":   func(p *policy.Policy) { p.Network.Public = false },
 		"a variable":      func(p *policy.Policy) { p.Env.Pass = []string{"X"} },
 		"a value":         func(p *policy.Policy) { p.Env.Set = map[string]string{"X": "1"} },
 		"another value":   func(p *policy.Policy) { p.Env.Set = map[string]string{"X": "2"} },

@@ -62,6 +62,12 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 		return world.Outcome{Findings: before.dead}, err
 	}
 	defer outlet.close()
+	doors, err := publish(p, c.Provider, c.Published)
+	if err != nil {
+		before.drop()
+		return world.Outcome{Findings: before.dead}, err
+	}
+	defer doors.close()
 	job := enforce.Job{Stdio: streams.child(), Terminal: streams.terminal, Gate: outlet.serve}
 	if job.Order, err = order(p, c, abi, streams.onTerminal); err != nil {
 		before.drop()
@@ -84,6 +90,7 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 	if early != nil && early.live != nil {
 		early.live.started(proc.PID())
 	}
+	doors.serve(proc)
 	set := streams.set
 	set.Start()
 	ended, err := watch(ctx, proc, c, &out)
