@@ -23,5 +23,5 @@ var netCases = map[string]string{
 	"EC-121": "",
 	"EC-127": "",
 	"EC-206": "",
-	"EC-211": "limit: where the gate is a proxy, Java reaches it by SOCKS alone, which was not tried here",
+	"EC-211": "limit: where the gate is a proxy, Node before 24 does not know of it, and Java, which is told of it by JAVA_TOOL_OPTIONS, was not tried",
 }

@@ -8,8 +8,8 @@ type kind uint8
 const (
 	unclear kind = iota // too few bytes yet
 	opaque              // neither of the two
-	tls
-	http
+	tlsKind
+	httpKind
 )
 
 // mostHello bounds a TLS client's first message.
@@ -25,14 +25,14 @@ func look(b []byte) kind {
 		case len(b) < 2:
 			return unclear
 		case b[1] == 3:
-			return tls
+			return tlsKind
 		}
 		return opaque
 	}
 	const longest = 20 // of a method in use
 	for i, c := range b[:min(len(b), longest)] {
 		if c == ' ' && i > 0 {
-			return http
+			return httpKind
 		}
 		if !('A' <= c && c <= 'Z') {
 			return opaque
@@ -120,7 +120,7 @@ func parseHello(b []byte) (h hello, ok bool) {
 	r.part(2)      // ciphers
 	r.part(1)      // compressions
 	if r.bad {
-		return h, false
+		return hello{}, false
 	}
 	if len(r.b) == 0 {
 		return h, true
@@ -128,13 +128,13 @@ func parseHello(b []byte) (h hello, ok bool) {
 	const serverName, encryptedHello, encryptedName = 0, 0xfe0d, 0xffce
 	extensions := r.part(2)
 	if r.bad || len(r.b) != 0 {
-		return h, false
+		return hello{}, false
 	}
 	seen := false
 	for len(extensions.b) > 0 {
 		id, body := extensions.num(2), extensions.part(2)
 		if extensions.bad {
-			return h, false
+			return hello{}, false
 		}
 		switch id {
 		case encryptedHello, encryptedName:
@@ -143,7 +143,7 @@ func parseHello(b []byte) (h hello, ok bool) {
 			list := body.part(2)
 			kind, name := list.num(1), list.part(2)
 			if seen || body.bad || len(body.b) != 0 || list.bad || len(list.b) != 0 || kind != 0 || len(name.b) == 0 {
-				return h, false // twice, or more than one name
+				return hello{}, false // twice, or more than one name
 			}
 			seen, h.name = true, string(name.b)
 		}

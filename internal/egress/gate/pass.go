@@ -52,7 +52,7 @@ func (i *inspector) copy(to io.Writer, from io.Reader) (int64, error) {
 		switch look(said) {
 		case opaque:
 			return i.rest(to, client, said)
-		case tls:
+		case tlsKind:
 			h, done, good := readHello(said)
 			if !done && len(said) <= mostHello+1024 {
 				break
@@ -63,7 +63,7 @@ func (i *inspector) copy(to io.Writer, from io.Reader) (int64, error) {
 				return 0, err
 			}
 			return i.rest(to, client, said)
-		case http:
+		case httpKind:
 			return 0, i.requests(to, client, said)
 		}
 		n, err := client.Read(b)
@@ -123,13 +123,19 @@ func (i *inspector) refuse(name, why string) error {
 // has asked for another protocol the rest is carried as it is.
 func (i *inspector) requests(to io.Writer, client *net.TCPConn, said []byte) error {
 	r := bufio.NewReaderSize(io.MultiReader(strings.NewReader(string(said)), client), 16<<10)
-	for {
+	for n := 0; ; n++ {
+		unclear := func(err error) error {
+			if n > 0 {
+				return nil // what was asked before is answered, and then it ends
+			}
+			return i.unclear(client, err)
+		}
 		q, err := readRequest(r)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if errors.Is(err, errHead) {
-			return i.unclear(client, i.refuse(i.name, "its HTTP can be read in two ways, or is HTTP/2 without TLS"))
+			return unclear(i.refuse(i.name, "its HTTP can be read in two ways, or is HTTP/2 without TLS"))
 		}
 		if err != nil {
 			return err
@@ -137,10 +143,10 @@ func (i *inspector) requests(to io.Writer, client *net.TCPConn, said []byte) err
 		h, _, err := q.host()
 		size, serr := q.body()
 		if err != nil || serr != nil || q.method == "CONNECT" || !strings.HasPrefix(q.target, "/") && q.target != "*" {
-			return i.unclear(client, i.refuse(i.name, "its HTTP can be read in two ways"))
+			return unclear(i.refuse(i.name, "its HTTP can be read in two ways"))
 		}
 		if err := i.judge(h, "its HTTP"); err != nil {
-			return i.unclear(client, err)
+			return unclear(err)
 		}
 		if _, err := to.Write(q.write(q.target)); err != nil {
 			return err

@@ -219,6 +219,8 @@ func farSockets(o *enforce.GateOrder) (enforce.GateSockets, error) {
 	m.set(s.DNS, unix.SOL_IP, unix.IP_PKTINFO, 1)
 	if s.V6 {
 		m.set(s.DNS, unix.SOL_IPV6, unix.IPV6_RECVPKTINFO, 1)
+		// It answers from the address that was asked, which is nobody's.
+		m.set(s.DNS, unix.SOL_IPV6, unix.IPV6_FREEBIND, 1)
 	}
 	s.DNSTCP = m.listener(netip.AddrPortFrom(anywhere, dns))
 	for _, p := range o.Ports {
