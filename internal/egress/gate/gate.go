@@ -155,6 +155,32 @@ func reset(c *net.TCPConn) {
 	c.Close()
 }
 
+// dialLocal dials the host's own loopback, by whichever name the rules open it.
+func (g *Gate) dialLocal(port uint16) (*net.TCPConn, error) {
+	if g.rules.Decide("localhost", netip.Addr{}, port, egress.TCP).Allow {
+		return g.dialer.Dial(g.ctx, "localhost", netip.Addr{}, port, "")
+	}
+	addr := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if !g.rules.Decide("", addr, port, egress.TCP).Allow {
+		addr = netip.IPv6Loopback()
+	}
+	return g.dialer.Dial(g.ctx, "", addr, port, "")
+}
+
+// refused records a denial that no dial was needed for.
+func (g *Gate) refused(name string, addr netip.Addr, port uint16, proto egress.Proto) error {
+	d := egress.Denial{Name: name, Addr: addr, Port: port, Proto: proto}
+	if name != "" {
+		d.Addr = netip.Addr{}
+	}
+	if d.Verdict = g.rules.Decide(name, d.Addr, port, proto); d.Allow {
+		// No rule is against it: the gate does not listen there.
+		d.Verdict = egress.Verdict{Rule: "the gate does not listen on this port"}
+	}
+	g.log.add(d)
+	return d.Err()
+}
+
 // isTimeout says whether nobody answered.
 func isTimeout(err error) bool {
 	n, ok := errors.AsType[net.Error](err)
