@@ -2,7 +2,7 @@
 // turns, and prints medians and ratios. Times are never asserted: read the
 // ratios, on a quiet machine.
 //
-//	go run ./bench PATH-TO-TETHER [start|masks|walk|work|log|mcp]
+//	go run ./bench PATH-TO-TETHER [start|masks|walk|work|gate|log|mcp]
 package main
 
 import (
@@ -17,8 +17,15 @@ import (
 )
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == clientWord {
+		if err := gateClient(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: bench PATH-TO-TETHER [start|masks|walk|work|log|mcp]")
+		fmt.Fprintln(os.Stderr, "usage: bench PATH-TO-TETHER [start|masks|walk|work|gate|log|mcp]")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2:]); err != nil {
@@ -41,7 +48,7 @@ func run(tether string, parts []string) error {
 	all := []struct {
 		name string
 		do   func() error
-	}{{"start", b.start}, {"masks", b.masks}, {"walk", b.walk}, {"work", b.work}, {"log", b.log}, {"mcp", b.mcp}}
+	}{{"start", b.start}, {"masks", b.masks}, {"walk", b.walk}, {"work", b.work}, {"gate", b.gate}, {"log", b.log}, {"mcp", b.mcp}}
 	for _, p := range all {
 		if len(parts) > 0 && !slices.Contains(parts, p.name) {
 			continue
