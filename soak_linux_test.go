@@ -2,6 +2,7 @@ package tether_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -79,4 +80,60 @@ func TestSoak(t *testing.T) {
 			t.Errorf("after %d runs there are %+v, want %+v", n, after, before)
 		})
 	}
+}
+
+// Many recorded sessions, opened, used and closed, leave no descriptor, no child
+// and no goroutine; nor do those that could not be opened.
+func TestSessionsLeaveNothing(t *testing.T) {
+	h := newHouse(t)
+	out := t.TempDir()
+	use := func(n int) {
+		for i := range n {
+			s, err := tether.Open(ctx, h.options(fmt.Sprintf("s%d", i%3)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.StartTurn(ctx, ""); err != nil {
+				t.Fatal(err)
+			}
+			c, err := s.Child(ctx, s.Policy())
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, err := c.Files(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = files.View(tether.ViewRequest{Path: out + "/nothing"})
+			run(t, c, "true")
+			for _, close := range []func() error{files.Close, c.Close, s.Close} {
+				if err := close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			again, err := tether.Open(ctx, h.options(c.ID())) // with its parent
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := again.Close(); err != nil {
+				t.Fatal(err)
+			}
+			o := h.options("s0")
+			o.Policy.Workspace = out
+			if _, err := tether.Open(ctx, o); err == nil {
+				t.Fatal("a session moved")
+			}
+		}
+	}
+	use(3)
+	before := counted(t)
+	use(12)
+	var after count
+	for range 200 { // a dead goroutine may need a moment to be gone
+		if after = counted(t); after.descriptors <= before.descriptors && after.children <= before.children && after.goroutines <= before.goroutines {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("after 12 sessions there are %+v, want %+v", after, before)
 }
