@@ -66,7 +66,8 @@ func (l *Session) begin() error {
 		if err != nil {
 			return fault.Wrap(fault.Internal, "the header of a log", err)
 		}
-		if err := l.put(b); err != nil {
+		// It lasts with the first record: what syncs that syncs all before.
+		if err := l.put(b, false); err != nil {
 			return err
 		}
 	}
@@ -137,7 +138,7 @@ func (l *Session) do(decide func() ([]fact.Fact, error)) error {
 		if err != nil {
 			return err
 		}
-		if err := l.put(payload); err != nil {
+		if err := l.put(payload, true); err != nil {
 			return err
 		}
 		for _, f := range kept {
@@ -203,12 +204,12 @@ func (l *Session) catchUp() error {
 	return nil
 }
 
-// put writes the next record and moves the chain behind it once it is on the
-// disk. What it could not finish it takes back.
-func (l *Session) put(payload []byte) error {
+// put writes the next record and moves the chain behind it, once it is on the
+// disk if it has to be. What it could not finish it takes back.
+func (l *Session) put(payload []byte, durable bool) error {
 	fd, line := int(l.file.Fd()), l.chain.line(payload)
 	err := writeAll(l.store.write, fd, line)
-	synced := err == nil
+	synced := err == nil && durable
 	if synced {
 		err = l.store.sync(fd)
 	}
