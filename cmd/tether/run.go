@@ -141,7 +141,12 @@ func (f *flags) tell(c tether.Command, res tether.Result, to *reportFile, std st
 	if res.Unrecorded != "" {
 		fmt.Fprintln(std.err, "tether:", printable("the command ran, and how it ended is not recorded: "+res.Unrecorded))
 	}
-	for _, d := range res.Denials {
+	const most = 20 // a program that tries every address must not bury the rest
+	for i, d := range res.Denials {
+		if i == most {
+			fmt.Fprintf(std.err, "tether: %d more things were refused; --json lists them\n", len(res.Denials)-most)
+			break
+		}
 		finish(0, fault.New(d.Code, d.What+": "+d.Rule).WithHint(d.Remedy))(std.err)
 	}
 	for _, line := range findingLines(res.Findings) {
