@@ -168,3 +168,26 @@ except Exception as e: print(%q, type(e).__name__, e)'; `, to, to, name, to+" "+
 		}
 	})
 }
+
+// TestSSHThroughProxy: git's ssh finds its way by the command that stands in the
+// environment. The server is none of ssh; that ssh reads what it says is the
+// proof. Git over a real sshd went the same way.
+func TestSSHThroughProxy(t *testing.T) {
+	need.Program(t, "ssh")
+	need.Program(t, "bash")
+	proxies(t, func(t *testing.T, j *jail, w world) {
+		accounts := "root:x:0:0::/root:/bin/sh\n"
+		for _, uid := range []int{1000, foreignUID, max(os.Geteuid(), 1)} {
+			accounts += fmt.Sprintf("u%d:x:%d:%d::/nonexistent:/bin/sh\n", uid, uid, uid) // ssh wants a name for whoever runs it
+		}
+		w.setup = "mount --bind " + j.write(filepath.Join(j.out, "passwd"), accounts) + " /etc/passwd"
+		r, log := w.inside(j, `eval "$GIT_SSH_COMMAND -v -o BatchMode=yes -o UserKnownHostsFile=/dev/null root@ok.test true"; true`)
+		if !strings.Contains(r.stderr, "400 Bad Request") || !strings.Contains(log, "CAME "+pub+":22") {
+			t.Errorf("%s\n%s", r.all(), log)
+		}
+		r, log = w.inside(j, `eval "$GIT_SSH_COMMAND -o BatchMode=yes -o UserKnownHostsFile=/dev/null root@private.test true"; true`)
+		if strings.Contains(log, "CAME") || !strings.Contains(r.stderr, "private.test (10.0.0.5) port 22: it is a private address") {
+			t.Errorf("%s\n%s", r.all(), log)
+		}
+	})
+}

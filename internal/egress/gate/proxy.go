@@ -32,7 +32,7 @@ func ProxyEnv(port int, secret string) []string {
 	// that nothing of the server's is lost.
 	head := "CONNECT %h:%p HTTP/1.1\\r\\nHost: %h:%p\\r\\nProxy-Authorization: Basic " + basic(secret) + "\\r\\n\\r\\n"
 	ssh := `ssh -o ProxyCommand='bash -c "exec 3<>/dev/tcp/127.0.0.1/` + strconv.Itoa(port) + `; printf \"` + head + `\" >&3; ` +
-		`read -r -u 3 v s x; while read -r -u 3 l && [ ${#l} -gt 1 ]; do :; done; [ \"$s\" = 200 ] || exit 1; cat <&3 & exec cat >&3"'`
+		`read -r -u 3 v s x; while read -r -u 3 l && [ \${#l} -gt 1 ]; do :; done; [ \"\$s\" = 200 ] || exit 1; cat <&3 & exec cat >&3"'`
 	return []string{
 		"http_proxy=" + web, "https_proxy=" + web, "HTTP_PROXY=" + web, "HTTPS_PROXY=" + web,
 		"all_proxy=" + socks, "ALL_PROXY=" + socks, "no_proxy=" + own, "NO_PROXY=" + own,
