@@ -141,7 +141,7 @@ func (a *act) settle(res *Result, failed error) {
 func denies(err error) bool {
 	switch fault.CodeOf(err) {
 	case fault.SandboxUnavailable, fault.IsolationUnavailable, fault.SandboxBadWorkspace, fault.SandboxViolation, fault.CommandDenied,
-		fault.ApprovalDenied, fault.EgressSecret, fault.PolicyInvalid:
+		fault.ApprovalDenied, fault.EgressDenied, fault.EgressSecret, fault.PolicyInvalid:
 		return true
 	}
 	return false
@@ -199,8 +199,8 @@ func shellWord(w string) string {
 	return b.String() + "'"
 }
 
-// end records how an edit went, and, if it was refused and nobody was asked, that.
-// A failure to record it changes nothing of what happened.
+// end records how an edit or a fetch went, and, if it was refused and nobody was
+// asked, that. A failure to record it changes nothing of what happened.
 func (a *act) end(failed error) {
 	var facts []fact.Fact
 	if a.id != "" {

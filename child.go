@@ -31,7 +31,7 @@ func (s *Session) Child(ctx context.Context, p policy.Policy) (*Session, error) 
 		return nil, fault.Wrap(fault.SandboxViolation, "nothing of the child's policy lies within its parent's", err)
 	}
 	o := Options{Policy: p, Provider: string(s.provider), NoSandbox: s.noSandbox, Environ: s.environ, Approver: s.approver,
-		By: s.by, Default: fallbackOf(p.Profile), KeepTmp: s.tmp != "", parent: s}
+		By: s.by, Default: fallbackOf(p.Profile), KeepTmp: s.tmp != "", Fetch: s.fetchOfChild(e, p), parent: s}
 	o.Default.Never = e.perm.Approval == fact.Never
 	name := "child-" + s.newID()
 	if s.store != nil {

@@ -23,6 +23,7 @@ var floors = map[string]int{
 	"internal/environ": 4, "internal/guard": 4, "internal/enforce": 4, "internal/filegate": 4, // mechanisms
 	"internal/factlog":   4,
 	"internal/egress":    4,
+	"internal/fetch":     4,
 	"internal/redact":    4, // secrets out of what comes back
 	"internal/world":     5, // places
 	".":                  6, // the API
@@ -46,6 +47,9 @@ var owner = map[string]string{
 	"golang.org/x/net/bpf":            "",                            // tests only
 	"github.com/modelcontextprotocol": "internal/mcpserver",          // MCP
 	module + "/internal/mcpserver":    "cmd/tether-mcp",              // ... which costs each start 2 ms
+	"github.com/JohannesKaufmann":     "internal/fetch",              // pages as Markdown
+	"golang.org/x/net/html":           "internal/fetch",              // ... and character sets
+	module + "/internal/fetch":        "tool",                        // ... and net/http
 	"pgregory.net/rapid":              "",                            // tests only
 	"github.com/rogpeppe/go-internal": "",                            // tests only
 }
@@ -142,6 +146,9 @@ func TestPlainImports(t *testing.T) {
 			return nil
 		}
 		for _, imp := range pkg.Imports {
+			if imp == "net/http" && dir == filepath.Join("internal", "fetch") {
+				continue // see TestSmallProgram
+			}
 			if why, bad := banned[imp]; bad {
 				t.Errorf("%s imports %s: %s", dir, imp, why)
 			}
@@ -153,5 +160,35 @@ func TestPlainImports(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestSmallProgram keeps out of cmd/tether, which starts for each command, what
+// only its second program needs.
+func TestSmallProgram(t *testing.T) {
+	seen := map[string]bool{}
+	var visit func(dir, by string)
+	visit = func(dir, by string) {
+		if seen[dir] {
+			return
+		}
+		seen[dir] = true
+		switch dir {
+		case "tool", "internal/fetch", "internal/mcpserver":
+			t.Errorf("%s is linked into cmd/tether by %s", dir, by)
+		}
+		pkg, err := build.ImportDir(filepath.FromSlash(dir), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, imp := range pkg.Imports {
+			if rest, ours := strings.CutPrefix(imp, module); ours {
+				visit(path.Clean("./"+rest), dir)
+			}
+		}
+	}
+	visit("cmd/tether", "")
+	if len(seen) < 20 {
+		t.Errorf("only %d packages were seen", len(seen))
 	}
 }

@@ -72,6 +72,9 @@ type Options struct {
 	// after each, so that the next one starts sooner. It ends after a minute
 	// that brings none.
 	KeepReady bool
+	// Fetch, when not nil, is what the caller's own requests may reach (see
+	// [Session.Web]), instead of the policy's network.
+	Fetch *policy.Network
 	// Environ is the caller's environment, of which the policy lets a part
 	// through. Nil is os.Environ().
 	Environ []string
@@ -131,7 +134,9 @@ type Session struct {
 	provedMu sync.Mutex
 	proved   *effect
 
-	keep *local.Keeper // nil: none
+	keep     *local.Keeper   // nil: none
+	fetch    *policy.Network // see Options.Fetch
+	resolver egress.Resolver // of our own requests; nil is the host's own
 }
 
 // Open opens a session on this machine. It fails with POLICY_INVALID for a
@@ -158,7 +163,7 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{id: o.Session, opening: o.Policy, provider: kind, noSandbox: o.NoSandbox, environ: o.Environ, world: local.World{},
-		fallback: o.Default, approver: o.Approver, by: o.By, parent: o.parent, ledger: &memory{}, part: "0"}
+		fallback: o.Default, approver: o.Approver, by: o.By, parent: o.parent, fetch: o.Fetch, ledger: &memory{}, part: "0"}
 	s.scrubbed.Store(&[]string{})
 	if o.KeepReady {
 		s.keep = &local.Keeper{}

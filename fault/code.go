@@ -65,6 +65,10 @@ const (
 	EgressDenied Code = "EGRESS_DENIED"
 	// EgressSecret: what was to leave holds a secret.
 	EgressSecret Code = "EGRESS_SECRET"
+	// FetchFailed: a web request failed, or its answer cannot be used.
+	FetchFailed Code = "FETCH_FAILED"
+	// LimitResponse: a web answer is larger than the limit.
+	LimitResponse Code = "LIMIT_RESPONSE"
 	// TextRedacted: a text that was to be written holds a mark, [REDACTED:NAME],
 	// where the original has a secret.
 	TextRedacted Code = "TEXT_REDACTED"

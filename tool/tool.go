@@ -1,5 +1,6 @@
 // Package tool is what an agent may call: bash runs a command, edit reads and
-// changes files, both in a session of package tether and under its policy.
+// changes files, fetch gets a document from the web, all in a session of package
+// tether and under its policy.
 //
 // The inputs and outputs are plain values with JSON names; [Specs] describes
 // them to a model, with JSON schemas, and [Tools.Call] takes what the model
@@ -26,8 +27,9 @@ import (
 
 // The names of the tools.
 const (
-	BashName = "bash"
-	EditName = "edit"
+	BashName  = "bash"
+	EditName  = "edit"
+	FetchName = "fetch"
 )
 
 // Spec describes one tool to a model and to the program that runs it.
@@ -64,6 +66,9 @@ func Specs(pol policy.Policy) []Spec {
 		{Name: EditName, Title: "Read and change files", Description: edit,
 			Input: inputSchema(EditInput{}), Output: outputSchema(EditOutput{}),
 			ReadOnly: reads, Destructive: !reads},
+		{Name: FetchName, Title: "Get a document from the web", Description: fetchText,
+			Input: inputSchema(FetchInput{}), Output: outputSchema(FetchOutput{}),
+			ReadOnly: true, OpenWorld: true},
 	}
 }
 
@@ -94,7 +99,7 @@ func asError(err error) *Error {
 
 // Result is how a call ended.
 type Result struct {
-	// Output is a BashOutput or an EditOutput.
+	// Output is a BashOutput, an EditOutput or a FetchOutput.
 	Output any
 	// Text is the same for people and models.
 	Text string
@@ -121,8 +126,14 @@ func (t *Tools) Call(ctx context.Context, name string, args json.RawMessage, wat
 			return editResult(EditOutput{Action: in.Action, Error: asError(err)}), nil
 		}
 		return editResult(t.Edit(ctx, in)), nil
+	case FetchName:
+		var in FetchInput
+		if err := decode(args, &in); err != nil {
+			return fetchResult(FetchOutput{Error: asError(err)}), nil
+		}
+		return fetchResult(t.Fetch(ctx, in)), nil
 	}
-	return Result{}, fault.New(fault.UsageInvalid, "there is no tool "+quote(name)).WithHint(BashName + " or " + EditName)
+	return Result{}, fault.New(fault.UsageInvalid, "there is no tool "+quote(name)).WithHint(BashName + ", " + EditName + " or " + FetchName)
 }
 
 // Refused is the result of a call that a surface refuses before the tool is
@@ -130,6 +141,9 @@ func (t *Tools) Call(ctx context.Context, name string, args json.RawMessage, wat
 func Refused(name string, err error) Result {
 	if name == BashName {
 		return bashResult(bashFailed(err))
+	}
+	if name == FetchName {
+		return fetchResult(FetchOutput{Error: asError(err)})
 	}
 	return editResult(EditOutput{Error: asError(err)})
 }

@@ -1,9 +1,10 @@
 // Command tether-mcp is what tether mcp becomes: the tools of package tool for a
 // client of the Model Context Protocol, on standard input and output. It takes
-// the flags of tether run that make a policy.
+// the flags of tether run that make a policy. As "tether-mcp fetch" it is what
+// tether fetch becomes.
 //
 // It is a program of its own so that no other start of tether pays for what the
-// protocol's library brings along; see docs/decisions.
+// protocol's library and net/http bring along; see docs/decisions.
 package main
 
 import (
@@ -32,6 +33,16 @@ func main() {
 	// Whatever prints by mistake must not end up between messages.
 	out := os.Stdout
 	os.Stdout = os.Stderr
+	if len(os.Args) > 1 && os.Args[1] == fetchName {
+		code, err := fetch(os.Args[2:], os.Stdin, out, os.Stderr)
+		switch {
+		case errors.Is(err, flagset.ErrHelp):
+			code = 0
+		case err != nil:
+			flagset.Tell(os.Stderr, err)
+		}
+		os.Exit(code)
+	}
 	err := serve(os.Args[1:], os.Stdin, out)
 	switch {
 	case errors.Is(err, flagset.ErrHelp):

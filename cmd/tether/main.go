@@ -29,6 +29,7 @@ const usage = `usage: tether VERB [flags] [-- CMD [ARG...]]
   sh [flags] [-c CMD]             a confined shell, for programs that start $SHELL
   edit view|write|replace|list|search PATH
                                   read and change files under the same policy
+  fetch [flags] URL               get a document from the web under the same policy
   mcp [flags]                     the same tools for an agent: an MCP server on stdio
   explain [flags] [-- CMD]        what would hold for a command, without running it
   policy show|check|trust         the policy that holds, and the files that it comes from
@@ -59,7 +60,7 @@ func main() {
 
 func run(args []string, std stdio) int {
 	verbs := map[string]verb{"run": runVerb, "sh": shVerb, "explain": explainVerb, "edit": editVerb, "policy": policyVerb, "session": sessionVerb, "why": whyVerb, "doctor": doctorVerb,
-		"clean": cleanVerb, "mcp": mcpVerb, "version": versionVerb}
+		"clean": cleanVerb, "fetch": fetchVerb, "mcp": mcpVerb, "version": versionVerb}
 	// As a shell: through a link that is called so, or with a shell's own flag.
 	name := strings.TrimPrefix(filepath.Base(args[0]), "-")
 	if name == "tether-sh" {

@@ -16,10 +16,17 @@ import (
 // docs/decisions/0005-mcp-is-a-second-program.md.
 const mcpProgram = "tether-mcp"
 
-// mcpVerb becomes the second program, with the same arguments. That is the file
+func mcpVerb(args []string, _ stdio) (int, error) { return become(args) }
+
+// fetchVerb is a verb of the same program.
+func fetchVerb(args []string, _ stdio) (int, error) {
+	return become(append([]string{"fetch"}, args...))
+}
+
+// become becomes the second program. That is the file
 // beside our own real one, whoever can write there could replace us as well,
 // and no other: not one on PATH, in the current folder or in the workspace.
-func mcpVerb(args []string, _ stdio) (int, error) {
+func become(args []string) (int, error) {
 	fd, dir, err := openBeside(mcpProgram)
 	if err != nil {
 		return 0, fault.Wrap(fault.McpMissing, "there is no program "+mcpProgram+" in "+dir+", where this one lies", err).

@@ -32,6 +32,9 @@ func (f *Flags) Options() (tether.Options, error) {
 	}
 	f.Origins = e.Origins
 	o := tether.Options{Policy: e.Policy, Provider: e.Provider, NoSandbox: f.NoSandbox, By: fact.Person, Session: f.Session}
+	if e.Fetch != "" { // else it follows the session
+		o.Fetch = &e.FetchNetwork
+	}
 	if f.Session == NewSession || f.Session == "" && e.Audit {
 		o.Session = tether.NewSessionID()
 	}

@@ -18,7 +18,10 @@ import (
 //
 //   - A scalar is what the last layer says; reads and only-host are replaced as
 //     a whole, env per variable and accept per guarantee. Other lists grow.
-//   - Under network none every rule about hosts is void. Under open so are the
+//   - fetch is what the fetch tool may reach, instead of what the network says:
+//     public (addresses, besides the rules), listed (what the rules allow), none.
+//     Its rules hold without a network, too.
+//   - Under network none every rule about hosts is void for commands. Under open so are the
 //     rules to allow of the layers below the one that opened it; a rule to deny
 //     is a contradiction, since nothing would enforce it.
 //   - The network becomes gated with public addresses as its base, unless a
@@ -135,6 +138,7 @@ type builder struct {
 	rules  []rule
 	// The layers that set the profile, the network mode and its base.
 	profileLayer, modeLayer, onlyLayer int
+	fetch                              string // what the last layer says
 	// ownSet says that the map of variables is not the base's any more.
 	ownSet bool
 }
@@ -168,7 +172,33 @@ func (b *builder) build() error {
 		// What is left was written by nobody but base.
 		p.Read, p.Write = append(p.Read[:len(p.Read):len(p.Read)], p.Write...), nil
 	}
+	b.e.FetchNetwork = b.fetchNetwork()
 	return nil
+}
+
+// fetchNetwork is what the fetch tool may reach.
+func (b *builder) fetchNetwork() policy.Network {
+	n := b.e.Policy.Network
+	switch b.fetch {
+	case "":
+		return n
+	case "public", "listed":
+	default:
+		return policy.Network{}
+	}
+	if n.Mode == policy.Offline { // the rules are void there
+		n.Allow, n.Deny = nil, nil
+		for _, r := range b.rules {
+			switch {
+			case r.Empty:
+			case r.Key == "allow-host" || r.Key == "only-host":
+				n.Allow = add(n.Allow, r.Value)
+			case r.Key == "deny-host":
+				n.Deny = add(n.Deny, r.Value)
+			}
+		}
+	}
+	return policy.Network{Mode: policy.Gated, Public: b.fetch == "public", Allow: n.Allow, Deny: n.Deny}
 }
 
 // set is the function set, with a map of variables that is this builder's own:
@@ -211,6 +241,9 @@ func (b *builder) modes() error {
 		case "only-host":
 			b.onlyLayer = max(b.onlyLayer, r.layer)
 			continue
+		case "fetch":
+			b.fetch = r.Value
+			continue
 		default:
 			continue
 		}
@@ -247,6 +280,12 @@ func (b *builder) modes() error {
 
 // void tells whether the network's mode leaves nothing of a rule.
 func (b *builder) void(r rule) bool {
+	if b.e.Policy.Network.Mode == policy.Offline && (b.fetch == "public" || b.fetch == "listed") {
+		switch r.Key {
+		case "allow-host", "only-host", "deny-host":
+			return true // see fetchNetwork
+		}
+	}
 	switch r.Key {
 	case "deny-host":
 		return b.e.Policy.Network.Mode == policy.Offline

@@ -332,3 +332,40 @@ func TestSharedSlices(t *testing.T) {
 		t.Errorf("the base was written: %q %v %v", got, b.Env.Set, b.Accept)
 	}
 }
+
+// TestFetchNetwork: what fetch may reach is its own word, where it has one.
+func TestFetchNetwork(t *testing.T) {
+	gated := policy.Network{Mode: policy.Gated, Public: true, Allow: []string{"a.example"}, Deny: []string{"b.example"}}
+	rules := "allow-host = [\"a.example\"]\ndeny-host = [\"b.example\"]\n"
+	for _, c := range []struct {
+		text string
+		want policy.Network
+	}{
+		{"network = \"gated\"\n" + rules, gated},
+		{"network = \"none\"\n", policy.Network{}},
+		{"network = \"none\"\nfetch = \"public\"\n" + rules, gated},
+		{"network = \"none\"\nfetch = \"listed\"\n" + rules, policy.Network{Mode: policy.Gated, Allow: gated.Allow, Deny: gated.Deny}},
+		{"network = \"gated\"\nfetch = \"listed\"\n" + rules, policy.Network{Mode: policy.Gated, Allow: gated.Allow, Deny: gated.Deny}},
+		{"network = \"gated\"\nfetch = \"none\"\n" + rules, policy.Network{}},
+		{"network = \"open\"\n", policy.Network{Mode: policy.Open}},
+		{"network = \"open\"\nfetch = \"none\"\n", policy.Network{}},
+		{"network = \"open\"\nfetch = \"listed\"\n", policy.Network{Mode: policy.Gated}},
+	} {
+		e, err := policyfile.Apply(base(), user(t, c.text))
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		if !reflect.DeepEqual(e.FetchNetwork, c.want) {
+			t.Errorf("%s: got %+v, want %+v", c.text, e.FetchNetwork, c.want)
+		}
+	}
+	// A workspace's file may only turn it down.
+	for text, ok := range map[string]bool{`fetch = "none"`: true, `fetch = "public"`: false, `fetch = "listed"`: false} {
+		l := user(t, text)
+		l.Trusted = false
+		if _, err := policyfile.Apply(base(), l); (err == nil) != ok {
+			t.Errorf("%s: got %v", text, err)
+		}
+	}
+}

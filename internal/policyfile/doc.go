@@ -80,8 +80,11 @@ type Effective struct {
 	Provider string
 	// Approval is "ask" or "never"; empty is what the surface has built in.
 	Approval string
-	// Fetch is "public" if the fetch tool may read public addresses although
-	// the command has no network; empty otherwise.
+	// FetchNetwork is what the fetch tool may reach: what Fetch says or, if that
+	// is empty, the policy's network.
+	FetchNetwork policy.Network
+	// Fetch is what the fetch tool may reach whatever the network is: public,
+	// listed or none; empty follows the network.
 	Fetch string
 	// Audit asks for a durable log of runs without a session.
 	Audit bool

@@ -165,7 +165,7 @@ func set(e *Effective, c Change) (err error) {
 		}
 		p.Network.Publish = add(p.Network.Publish, uint16(n))
 	case "fetch":
-		e.Fetch, err = oneOf("fetch", s, "public")
+		e.Fetch, err = oneOf("fetch", s, "public", "listed", "none")
 	case "env", "set-env":
 		v, perr := policy.ParseEnv(s)
 		if perr != nil {

@@ -120,7 +120,7 @@ func widens(below Effective, c Change) bool {
 	case "approval":
 		return one.Approval != "never" && one.Approval != below.Approval
 	case "fetch":
-		return one.Fetch != below.Fetch
+		return one.Fetch != below.Fetch && one.Fetch != "none"
 	case "provider":
 		return one.Provider != below.Provider
 	case "allow-read":

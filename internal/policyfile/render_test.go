@@ -41,7 +41,7 @@ func again(t failer, e policyfile.Effective) {
 
 // plain forgets the order of lists, their repeats, and what says nothing.
 func plain(e policyfile.Effective) policyfile.Effective {
-	e.Origins = nil
+	e.Origins, e.FetchNetwork = nil, policy.Network{}
 	p := &e.Policy
 	for _, list := range []*[]string{&p.Reads.Only, &p.Read, &p.Write, &p.Protect.Hidden, &p.Protect.Locked,
 		&p.Protect.AllowConfig, &p.Network.Allow, &p.Network.Deny, &p.Env.Pass, &p.Env.Redact} {
