@@ -13,8 +13,12 @@ import (
 
 const fetchText = "Get one document from the web by http or https: a page comes as Markdown, other text as it is. Every address, also of redirects, is checked against the policy; at most 10 MiB and 30 s." + refusedText
 
-// FormBinary is the form of what is no text.
-const FormBinary = fetch.Binary
+// The forms of a document that are not raw.
+const (
+	FormText     = fetch.Text
+	FormMarkdown = fetch.Markdown
+	FormBinary   = fetch.Binary
+)
 
 // FetchInput asks for one document.
 type FetchInput struct {

@@ -116,7 +116,7 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%s %s: got %q, failed %v; want %q", c.tool, short, code, r.Failed, c.code)
 		}
 	}
-	if _, err := tt.Call(within(t), "fetch", nil, nil); fault.CodeOf(err) != fault.UsageInvalid {
+	if _, err := tt.Call(within(t), "telnet", nil, nil); fault.CodeOf(err) != fault.UsageInvalid {
 		t.Errorf("an unknown tool: got %v", err)
 	}
 }

@@ -112,6 +112,9 @@ func show(out, errs *os.File, got tool.FetchOutput, body []byte) (int, error) {
 	for _, r := range got.Redacted {
 		fmt.Fprintf(errs, "tether: the output was changed: [REDACTED:%s] stands for a secret in %d places\n", r.Name, r.Count)
 	}
+	if n := len(body); n > 0 && body[n-1] != '\n' && (got.Form == tool.FormMarkdown || got.Form == tool.FormText) {
+		body = append(body, '\n')
+	}
 	if !stream.IsTerminal(out) {
 		_, err := out.Write(body)
 		return status(got), err

@@ -130,9 +130,9 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// EC-096, EC-114: what is no plain http or https address is refused before
-// anything is dialled, and the host that is judged is the one that is dialled.
-func TestAddresses(t *testing.T) {
+// EC-096: an address that can be read in two ways is refused before anything is
+// dialled, and the host that is judged is the one that is dialled.
+func TestEC096(t *testing.T) {
 	w := serve(t, func(http.ResponseWriter, *http.Request) {})
 	for _, u := range []string{"", "example.test", "//evil.test/", "http:evil.test/x", "http:///x", "http://", "http://a b.test/", "http://a.test/\t",
 		"http://evil.test\\@allowed.test/", "http://allowed.test%00.evil.test/", "http://a.test\x00/", "http://a.test\r\nX: y/", "http://user@127.0.0.1/",
@@ -142,8 +142,7 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%q: got %v", u, err)
 		}
 	}
-	for _, u := range []string{"file:///etc/passwd", "ftp://a.test/", "gopher://a.test/", "data:text/plain,x", "ws://a.test/", "unix:/run/x", "jar:http://a.test!/", "about:blank",
-		"http://2130706433/", "http://0x7f000001/", "http://0177.0.0.1/", "http://127.1/"} {
+	for _, u := range []string{"http://2130706433/", "http://0x7f000001/", "http://0177.0.0.1/", "http://127.1/"} {
 		_, err := w.client.Do(t.Context(), Request{URL: u})
 		wantCode(t, u, err, fault.EgressDenied)
 	}
@@ -160,8 +159,24 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// EC-114: http and https, in any case, and nothing else.
+func TestEC114(t *testing.T) {
+	came := 0
+	w := serve(t, func(http.ResponseWriter, *http.Request) { came++ })
+	for _, u := range []string{"file:///etc/passwd", "ftp://a.test/", "gopher://a.test/", "data:text/plain,x", "ws://a.test/", "unix:/run/x", "jar:http://a.test!/", "about:blank"} {
+		_, err := w.client.Do(t.Context(), Request{URL: u})
+		wantCode(t, u, err, fault.EgressDenied)
+	}
+	if len(w.dialed) != 0 {
+		t.Errorf("dialled %v", w.dialed)
+	}
+	if _, err := w.client.Do(t.Context(), Request{URL: "HtTp" + strings.TrimPrefix(w.URL, "http")}); err != nil || came != 1 {
+		t.Errorf("control: %v, %d came", err, came)
+	}
+}
+
 // EC-125: every hop is judged; what is refused is not dialled.
-func TestRedirects(t *testing.T) {
+func TestEC125(t *testing.T) {
 	var silent net.Listener
 	w := serve(t, nil)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -302,10 +317,60 @@ func gz(b []byte) []byte {
 	return out.Bytes()
 }
 
-// EC-130, EC-131: the cap holds after decoding, and stops the transfer.
-func TestSize(t *testing.T) {
-	const limit = 1 << 20
-	sent := make(chan int64, 1)
+// EC-130: the cap stops the transfer.
+func TestEC130(t *testing.T) {
+	w, sent := sizes(t)
+	w.yields(t, map[string]string{"/exact": strings.Repeat("x", limit)})
+	w.fails(t, map[string]fault.Code{"/more": fault.LimitResponse, "/promised": fault.LimitResponse, "/endless": fault.LimitResponse, "/less": fault.FetchFailed})
+	select {
+	case n := <-sent:
+		if n > 64<<20 {
+			t.Errorf("the server could send %d bytes", n)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the endless answer was not stopped")
+	}
+}
+
+// EC-131: the cap holds after decoding; what was not asked for is not decoded.
+func TestEC131(t *testing.T) {
+	w, _ := sizes(t)
+	w.yields(t, map[string]string{"/gzip": "gzip text", "/gzip-exact": strings.Repeat("x", limit), "/zlib": "zlib text", "/flate": "flate text"})
+	w.fails(t, map[string]fault.Code{"/bomb": fault.LimitResponse, "/deflate-bomb": fault.LimitResponse, "/twice": fault.FetchFailed, "/br": fault.FetchFailed, "/zstd": fault.FetchFailed,
+		"/lie": fault.FetchFailed, "/cut": fault.FetchFailed})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	w.fails(t, map[string]fault.Code{"/bomb": fault.LimitResponse})
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 4*limit {
+		t.Errorf("a bomb made us allocate %d bytes", n)
+	}
+}
+
+func (w *web) yields(t *testing.T, list map[string]string) {
+	t.Helper()
+	for path, want := range list {
+		if r, err := w.get(t, path); err != nil || string(r.Body) != want || r.Size != int64(len(want)) {
+			t.Errorf("%s: got %v, %.100v", path, err, r)
+		}
+	}
+}
+
+func (w *web) fails(t *testing.T, list map[string]fault.Code) {
+	t.Helper()
+	for path, want := range list {
+		_, err := w.get(t, path)
+		wantCode(t, path, err, want)
+	}
+}
+
+const limit = 1 << 20
+
+// sizes serves answers of all sizes and codings to a client with a small limit.
+// sent is told how much of the endless one was sent.
+func sizes(t *testing.T) (w *web, sent chan int64) {
+	sent = make(chan int64, 1)
 	var zl, fl bytes.Buffer
 	z := zlib.NewWriter(&zl)
 	_, _ = io.WriteString(z, "zlib text")
@@ -314,7 +379,11 @@ func TestSize(t *testing.T) {
 	_, _ = io.WriteString(f, "flate text")
 	f.Close()
 	bomb := gz(make([]byte, 64<<20))
-	w := serve(t, func(rw http.ResponseWriter, r *http.Request) {
+	var flat bytes.Buffer
+	z = zlib.NewWriter(&flat)
+	_, _ = z.Write(make([]byte, 64<<20))
+	z.Close()
+	w = serve(t, func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", "text/plain")
 		code := func(c string, b []byte) { rw.Header().Set("Content-Encoding", c); _, _ = rw.Write(b) }
 		switch r.URL.Path {
@@ -338,6 +407,8 @@ func TestSize(t *testing.T) {
 			_, _ = rw.Write([]byte("x"))
 		case "/bomb":
 			code("gzip", bomb)
+		case "/deflate-bomb":
+			code("deflate", flat.Bytes())
 		case "/gzip":
 			code("gzip", gz([]byte("gzip text")))
 		case "/gzip-exact":
@@ -358,29 +429,12 @@ func TestSize(t *testing.T) {
 		}
 	})
 	w.client.Bytes = limit
-	for path, want := range map[string]string{"/exact": strings.Repeat("x", limit), "/gzip": "gzip text", "/gzip-exact": strings.Repeat("x", limit), "/zlib": "zlib text", "/flate": "flate text"} {
-		if r, err := w.get(t, path); err != nil || string(r.Body) != want || r.Size != int64(len(want)) {
-			t.Errorf("%s: got %v, %.100v", path, err, r)
-		}
-	}
-	for path, want := range map[string]fault.Code{"/more": fault.LimitResponse, "/promised": fault.LimitResponse, "/endless": fault.LimitResponse, "/bomb": fault.LimitResponse,
-		"/less": fault.FetchFailed, "/twice": fault.FetchFailed, "/br": fault.FetchFailed, "/zstd": fault.FetchFailed, "/lie": fault.FetchFailed, "/cut": fault.FetchFailed} {
-		_, err := w.get(t, path)
-		wantCode(t, path, err, want)
-	}
-	select {
-	case n := <-sent:
-		if n > 64<<20 {
-			t.Errorf("the server could send %d bytes", n)
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("the endless answer was not stopped")
-	}
+	return w, sent
 }
 
 // EC-132: whatever a peer is slow with, the fetch ends in time and leaves
 // nothing.
-func TestSlow(t *testing.T) {
+func TestEC132(t *testing.T) {
 	before := runtime.NumGoroutine()
 	stop := make(chan struct{})
 	drip := func(c net.Conn, first, each string) {
