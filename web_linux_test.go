@@ -86,10 +86,11 @@ func surfing(t *testing.T, network policy.Network, environ ...string) *surf {
 
 func (f *surf) get(t *testing.T, url string) (*fetch.Response, error) {
 	t.Helper()
-	w, err := f.Web(t.Context())
+	w, err := f.Web(t.Context(), url)
 	if err != nil {
 		return nil, err
 	}
+	defer w.Done(nil)
 	c := fetch.Client{Dial: w.DialContext, Secret: w.Secret, Time: 5 * time.Second}
 	return c.Do(t.Context(), fetch.Request{URL: strings.ReplaceAll(url, "PORT", f.port)})
 }
@@ -164,7 +165,7 @@ func TestEC122(t *testing.T) {
 	if _, err := f.get(t, "http://127.0.0.1:PORT/"); err != nil || f.came != 1 {
 		t.Errorf("control: %v", err)
 	}
-	w, err := f.Web(t.Context())
+	w, err := f.Web(t.Context(), "http://127.0.0.1/")
 	if err != nil || !slices.Equal(w.Widened(), []string{"TETHER_WEB_ALLOW_PRIVATE opens private addresses to fetch"}) {
 		t.Errorf("the widening is not told: %v", err)
 	}
@@ -205,7 +206,7 @@ func TestWebModes(t *testing.T) {
 		t.Fatalf("localhost on purpose: %+v, %v", r, err)
 	}
 	allowed.denied(t, "http://localhost:1/", "http://169.254.169.254/")
-	w, err := allowed.Web(t.Context())
+	w, err := allowed.Web(t.Context(), "http://localhost/")
 	if err != nil {
 		t.Fatal(err)
 	}
