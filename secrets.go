@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/enforce"
@@ -20,68 +21,95 @@ import (
 // among the caller's variables, the contents of protected files, and what the
 // policy names. A nil one has none to keep.
 type redactor struct {
-	ready chan struct{} // closed when what follows is there
-	all   *redact.Matcher
-	// sent finds what must not leave in the arguments of a tool: all but the
-	// variables that the policy passes.
-	sent  *redact.Matcher
-	left  int
-	short []string
+	*gathered
 	tally redact.Tally
 	used  atomic.Bool // there was some output
 }
 
-// redactor begins to gather the secrets of a plan. The files are read while
-// other things happen.
+// gathered are the secrets themselves.
+type gathered struct {
+	from  basis
+	short []string // variables that the policy names and that are too short
+
+	ready chan struct{} // closed when what follows is there
+	all   *redact.Matcher
+	// sent finds what must not leave in the arguments of a tool: all but the
+	// variables that the policy passes.
+	sent *redact.Matcher
+	left int
+}
+
+// basis is what secrets were gathered from. Files are told apart by when they
+// last changed.
+type basis struct {
+	values, passed []redact.Value
+	files          []redact.Source
+	times          []time.Time
+	timeless       bool // some may change without a trace in times
+}
+
+func (o basis) same(p basis) bool {
+	return !o.timeless && !p.timeless && slices.Equal(o.values, p.values) && slices.Equal(o.passed, p.passed) &&
+		slices.Equal(o.files, p.files) && slices.EqualFunc(o.times, p.times, time.Time.Equal)
+}
+
+// redactor begins to gather the secrets of a plan, unless they are those of the
+// last one. The files are read while other things happen.
 func (s *Session) redactor(e effect, p *plan.Plan) *redactor {
-	r := s.gather(e, p)
+	look := func(name string) bool { return slices.Contains(p.Scrubbed, name) }
+	values, short := redact.Environ(s.environ, look, e.policy.Env.Redact)
+	from := protected(p)
+	for _, v := range values {
+		switch {
+		case e.policy.Env.Set[v.Name] == v.Text: // the caller wrote it down
+		case e.policy.Env.NoScrub || slices.Contains(e.policy.Env.Pass, v.Name):
+			from.passed = append(from.passed, v)
+		default:
+			from.values = append(from.values, v)
+		}
+	}
+	var r *redactor
+	if last := s.red.Load(); last != nil && last.from.same(from) && slices.Equal(last.short, short) {
+		r = &redactor{gathered: last.gathered}
+	} else if len(from.values)+len(from.passed)+len(from.files)+len(short) > 0 {
+		r = &redactor{gathered: &gathered{from: from, short: short, ready: make(chan struct{})}}
+		go r.gather()
+	}
 	s.red.Store(r)
 	return r
 }
 
-func (s *Session) gather(e effect, p *plan.Plan) *redactor {
-	r := &redactor{ready: make(chan struct{})}
-	look := func(name string) bool { return slices.Contains(p.Scrubbed, name) }
-	values, short := redact.Environ(s.environ, look, e.policy.Env.Redact)
-	values = slices.DeleteFunc(values, func(v redact.Value) bool { return e.policy.Env.Set[v.Name] == v.Text })
-	r.short = short
-	sources := protected(p)
-	if len(values) == 0 && len(sources) == 0 {
-		if len(short) == 0 {
-			return nil
-		}
-		close(r.ready)
-		return r
+func (g *gathered) gather() {
+	defer close(g.ready)
+	found, left := redact.Files(g.from.files)
+	g.sent = redact.New(slices.Concat(g.from.values, found))
+	g.all = g.sent
+	if len(g.from.passed) > 0 {
+		g.all = redact.New(slices.Concat(g.from.values, g.from.passed, found))
 	}
-	passed := func(v redact.Value) bool { return e.policy.Env.NoScrub || slices.Contains(e.policy.Env.Pass, v.Name) }
-	go func() {
-		defer close(r.ready)
-		found, left := redact.Files(sources)
-		r.all = redact.New(slices.Concat(values, found))
-		r.sent = r.all
-		if slices.ContainsFunc(values, passed) {
-			r.sent = redact.New(append(slices.DeleteFunc(values, passed), found...))
-		}
-		r.left = left + r.all.Left()
-	}()
-	return r
+	g.left = left + g.all.Left()
 }
 
 // protected are the files whose contents are secret: the hidden ones, and those
 // that are shown without their credentials.
-func protected(p *plan.Plan) []redact.Source {
-	var list []redact.Source
+func protected(p *plan.Plan) (o basis) {
 	for i := range p.Masks {
-		if m := &p.Masks[i]; m.Size > 0 || m.Kind == secrets.MaskDir {
-			list = append(list, redact.Source{Path: m.Path, Dev: m.Dev, Ino: m.Ino})
+		m := &p.Masks[i]
+		folder, known := m.Kind == secrets.MaskDir, !m.MTime.IsZero()
+		timeless := m.Ino != 0 && folder == known // a folder of the workspace, or a file of a tool in the home
+		if m.Size > 0 && !folder || timeless {
+			o.files = append(o.files, redact.Source{Path: m.Path, Dev: m.Dev, Ino: m.Ino})
+			o.times = append(o.times, m.MTime)
+			o.timeless = o.timeless || timeless
 		}
 	}
 	for i := range p.Locks {
 		if l := &p.Locks[i]; l.Content != nil && l.Ino != 0 {
-			list = append(list, redact.Source{Path: l.Path, Dev: l.Dev, Ino: l.Ino})
+			o.files = append(o.files, redact.Source{Path: l.Path, Dev: l.Dev, Ino: l.Ino})
+			o.times = append(o.times, time.Unix(0, l.MTime))
 		}
 	}
-	return list
+	return o
 }
 
 // matcher returns what finds the secrets, as soon as it is there.
@@ -154,7 +182,8 @@ func (l *late) Close() error {
 // mayLeave returns a check that no argument holds a secret, for commands that
 // can send it somewhere.
 func (s *Session) mayLeave(e effect, r *redactor, argv []string) func(context.Context) error {
-	if r == nil || e.policy.Network.Mode == policy.Offline || e.kind == enforce.Unconfined {
+	long := func(arg string) bool { return len(arg) >= redact.MinLength }
+	if r == nil || e.policy.Network.Mode == policy.Offline || e.kind == enforce.Unconfined || !slices.ContainsFunc(argv, long) {
 		return nil
 	}
 	return func(ctx context.Context) error {

@@ -218,3 +218,35 @@ func TestWebModes(t *testing.T) {
 		t.Errorf("a secret: got %v", err)
 	}
 }
+
+// TestGatheredOnce: what was read is kept as long as nothing changed.
+func TestGatheredOnce(t *testing.T) {
+	f := surfing(t, public(), "DEPLOY_TOKEN=tok-0123456789-abcdefghij")
+	open := func() *redactor {
+		t.Helper()
+		w, err := f.Web(t.Context(), "http://a.test/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Done(nil)
+		if got, want := w.Redact("a tok-0123456789-abcdefghij b"), "a [REDACTED:DEPLOY_TOKEN] b"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		return w.red
+	}
+	first := open()
+	if second := open(); second.gathered != first.gathered || second == first {
+		t.Error("the same secrets were gathered again, or their counts are shared")
+	}
+	env := filepath.Join(f.Policy().Workspace, ".env")
+	if err := os.WriteFile(env, []byte("OTHER=xk_live_0000000000000000abcd99\nPASSWORD=another-one-entirely\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	changed := open()
+	if changed.gathered == first.gathered {
+		t.Fatal("a change was not seen")
+	}
+	if got := changed.text("x another-one-entirely " + surfSecret); got != "x [REDACTED:PASSWORD] "+surfSecret {
+		t.Errorf("got %q", got)
+	}
+}
