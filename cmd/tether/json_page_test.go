@@ -32,6 +32,7 @@ var jsonPages = []struct {
 	{"tether explain", "", false, []string{"Explanation"}},
 	{"tether policy show", "", false, []string{"jsonPolicy", "jsonOrigin"}},
 	{"tether doctor", "The exit status is 0 when a provider works, and 1 otherwise.", false, []string{"Diagnosis", "Fact", "Provider"}},
+	{"tether why", "A list of these, the last one last.", false, []string{"jsonWhy"}},
 	{"tether edit", "One object by the word that follows: view, write, replace, list, search.", true,
 		[]string{"ViewResult", "WriteResult", "ReplaceResult", "ListResult", "Entry", "SearchResult", "Match"}},
 }
@@ -42,7 +43,7 @@ func TestJSONPage(t *testing.T) {
 	found := structs(t, "../..", ".", "../../internal/filegate")
 	found["Redaction"] = structs(t, "../../internal/redact")["Count"]
 	var page bytes.Buffer
-	page.WriteString("# The JSON of `--json`\n\nMade from the source. Every verb prints one object on stdout and nothing else. Fields are only ever added; read what you know and leave the rest. " +
+	page.WriteString("# The JSON of `--json`\n\nMade from the source. Every verb prints one value on stdout and nothing else; those of `tether session` hold facts as the log has them and are not on this page. Fields are only ever added; read what you know and leave the rest. " +
 		"What is not UTF-8 in a text is replaced by U+FFFD.\n")
 	for _, p := range jsonPages {
 		fmt.Fprintf(&page, "\n## %s\n", p.title)
@@ -171,7 +172,7 @@ func jsonType(e ast.Expr) string {
 	case strings.HasPrefix(text, "int"), strings.HasPrefix(text, "float"):
 		return "number"
 	case text == "string", text == "Outcome", text == "Encoding", text == "LineEnd", text == "EntryType",
-		text == "fault.Code", text == "policy.Grade", text == "policy.Guarantee":
+		text == "fault.Code", text == "time.Time", text == "policy.Grade", text == "policy.Guarantee":
 		return "text"
 	default:
 		return objectName(text)

@@ -20,12 +20,18 @@ changed last, each with the one thing that would allow it.
 
 // jsonWhy is one refusal. Fields are only ever added.
 type jsonWhy struct {
-	Session string     `json:"session"`
-	Time    time.Time  `json:"time"`
-	Code    fault.Code `json:"code"`
-	What    string     `json:"what"`
-	Rule    string     `json:"rule,omitempty"`
-	Remedy  string     `json:"remedy,omitempty"`
+	// Session is its id.
+	Session string `json:"session"`
+	// Time is when it was refused.
+	Time time.Time `json:"time"`
+	// Code is a stable one, see codes.md.
+	Code fault.Code `json:"code"`
+	// What was refused.
+	What string `json:"what"`
+	// Rule is why.
+	Rule string `json:"rule,omitempty"`
+	// Remedy is the one thing that would allow it.
+	Remedy string `json:"remedy,omitempty"`
 }
 
 func whyVerb(args []string, std stdio) (int, error) {
