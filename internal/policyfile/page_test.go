@@ -76,10 +76,10 @@ The workspace's file came with the workspace. Until you have said ` + "`tether p
 				below.Policy = below.Policy.WithProfile(policy.ReadOnly)
 				below.Policy.Commands = policy.Inspection
 			case "network", "only-host", "allow-host":
-				if v == "a.example" && k.name == "only-host" {
-					break // on top of an open network a list narrows
-				}
 				below.Policy.Network = policy.Network{Mode: policy.Offline}
+				if v == "a.example" && k.name == "only-host" {
+					below.Policy.Network.Mode = policy.Open // a list narrows it
+				}
 			case "home":
 				below.Policy.Home = policy.HomePrivate
 			case "reads":
