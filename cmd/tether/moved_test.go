@@ -184,9 +184,10 @@ func TestAllowReadOfHidden(t *testing.T) {
 	providers(t, func(t *testing.T, j *jail) {
 		j.plant(".env", ".ssh/config", "open/x")
 		outside := j.write(filepath.Join(j.out, "prod.env"), "x")
-		j.plant(filepath.Join(j.out, ".env"))
+		j.plant(filepath.Join(j.out, ".env"), filepath.Join(j.out, ".ssh/config"))
 		for path, want := range map[string]string{".env": "SANDBOX_VIOLATION", ".ssh": "SANDBOX_VIOLATION", ".ssh/config": "SANDBOX_VIOLATION",
-			filepath.Join(j.out, ".env"): "SANDBOX_VIOLATION", "open/x": "", "open": "", outside: "", j.out: ""} {
+			filepath.Join(j.out, ".env"): "SANDBOX_VIOLATION", filepath.Join(j.out, ".ssh/config"): "SANDBOX_VIOLATION",
+			filepath.Join(j.out, ".ssh"): "SANDBOX_VIOLATION", "open/x": "", "open": "", outside: "", j.out: ""} {
 			r := finishCommand(t, j.command("--allow-read", path, "--", "true"))
 			if got := r.exit == exitOurs && strings.Contains(r.stderr, want+": "); got != (want != "") {
 				t.Errorf("--allow-read %s: got exit %d, %q", path, r.exit, r.stderr)

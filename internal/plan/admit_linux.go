@@ -27,6 +27,9 @@ func (r *resolver) admit(path string, root Root, write bool) error {
 			return bad("the sandbox has "+m+" of its own", "name the folders that the command needs")
 		}
 	}
+	if dir := hiddenFolder(root.Path); dir != "" {
+		return bad(quote(dir)+" is hidden, and no flag or policy shows what is in it", "copy what the command needs to another place")
+	}
 	if write && r.holdsOwn(root) {
 		return bad("Tether's own files lie in it", "name a folder below it")
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/policy"
 )
 
 // neverWorkspace are folders that hold so much that a sandbox around them
@@ -38,6 +39,23 @@ func openRoot(path string) (Root, fs.FileInfo, error) {
 		return Root{}, nil, errors.ErrUnsupported
 	}
 	return Root{Path: canonical, Dev: st.Dev, Ino: st.Ino, UID: st.Uid, GID: st.Gid}, info, nil
+}
+
+// hiddenFolder returns the outermost folder on a canonical path, or the path
+// itself, whose name hides all that is in it.
+func hiddenFolder(path string) string {
+	for end := 1; end < len(path); {
+		name := path[end:]
+		if i := strings.IndexByte(name, '/'); i >= 0 {
+			name = name[:i]
+		}
+		end += len(name)
+		if policy.HiddenName([]byte(name)) == policy.HiddenAny {
+			return path[:end]
+		}
+		end++
+	}
+	return ""
 }
 
 // statFixed looks at a canonical path without following a link anywhere on the
@@ -85,6 +103,9 @@ func workspace(path string, homes []Root) (Root, error) {
 		if inside(root.Path, top) {
 			return Root{}, bad(quote(root.Path)+" is not a place for a workspace", nil)
 		}
+	}
+	if dir := hiddenFolder(root.Path); dir != "" {
+		return Root{}, bad(quote(dir)+" is a hidden folder", nil)
 	}
 	for _, h := range homes {
 		if h.Path == root.Path || h.Dev == root.Dev && h.Ino == root.Ino {
