@@ -108,7 +108,11 @@ func (s *Session) do(ctx context.Context, c Command, argv []string) (Result, err
 	if errors.Is(err, errStale) {
 		err = fault.Wrap(fault.IsolationUnavailable, "the session does not hold still", err)
 	}
+	s.remedies(&res)
 	a.settle(&res, err)
+	if err == nil {
+		s.offer(ctx, &res, c.Why)
+	}
 	return res, err
 }
 

@@ -2,12 +2,15 @@ package tether
 
 import (
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/egress"
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/guard"
+	"github.com/tether-sandbox/tether/internal/host"
 	"github.com/tether-sandbox/tether/internal/plan"
 	"github.com/tether-sandbox/tether/internal/redact"
 	"github.com/tether-sandbox/tether/internal/world"
@@ -121,6 +124,8 @@ type Denial struct {
 	Code fault.Code `json:"code"`
 	// Remedy is the one thing that would allow it.
 	Remedy string `json:"remedy,omitempty"`
+
+	host string // the HOST:PORT whose grant would have allowed it
 }
 
 // Finding is one thing that the command left and that would run later on the
@@ -152,7 +157,7 @@ func result(pol policy.Policy, p *plan.Plan, out world.Outcome, look guard.Verdi
 		if d.Times > 1 {
 			what += fmt.Sprintf(" (%d times)", d.Times)
 		}
-		r.Denials = append(r.Denials, Denial{What: what, Rule: d.Rule, Code: fault.EgressDenied, Remedy: d.Remedy})
+		r.Denials = append(r.Denials, Denial{What: what, Rule: d.Rule, Code: fault.EgressDenied, Remedy: d.Remedy, host: hostOf(d.Denial)})
 	}
 	switch {
 	case out.TimedOut:
@@ -166,6 +171,21 @@ func result(pol policy.Policy, p *plan.Plan, out world.Outcome, look guard.Verdi
 		r.Signal = signalName(syscall.Signal(out.Signal))
 	}
 	return r
+}
+
+// hostOf is the one host and port for which a grant would have allowed what the
+// gate refused, or nothing.
+func hostOf(d egress.Denial) string {
+	rule, ok := strings.CutPrefix(d.Remedy, "--allow-host ")
+	if !ok || d.Port == 0 {
+		return ""
+	}
+	for _, h := range []host.Host{{Name: d.Name}, {Addr: d.Addr}} {
+		if rule == h.String() || rule == h.Join(d.Port) {
+			return h.Join(d.Port)
+		}
+	}
+	return ""
 }
 
 func findings(out world.Outcome) []Finding {

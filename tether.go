@@ -131,6 +131,7 @@ type Session struct {
 	// the parent is only looked at, and ours to close.
 	childID string
 
+	offered  sync.Map // hosts for which the question was put
 	provedMu sync.Mutex
 	proved   *effect
 

@@ -89,3 +89,45 @@ func TestManyProcesses(t *testing.T) {
 		t.Errorf("rm: %s", r.all())
 	}
 }
+
+// TestSessionHosts: a host that was refused is granted to a session: this port,
+// in this session, until it is revoked.
+func TestSessionHosts(t *testing.T) {
+	j := gated(t, "native")
+	w := world{}
+	list := []hop{{"http://ok.test:5432/", false}, {"http://ok.test:3000/", false}, {"http://ok.test/", true}}
+	stderr, _ := w.hops(j, list, "--session", "net")
+	if !strings.Contains(stderr, "hint: tether session grant net --host ok.test:5432\n") {
+		t.Errorf("no hint for the session: %s", stderr)
+	}
+	if r := j.verb("", "why", "net"); !strings.Contains(r.stdout, "EGRESS_DENIED") || !strings.Contains(r.stdout, "tether session grant net --host ok.test:5432\n") {
+		t.Errorf("why: %s", r.all())
+	}
+	grant := func(args ...string) string {
+		t.Helper()
+		r := j.verb("", append([]string{"session", "grant", "net"}, args...)...)
+		if r.exit != 0 {
+			t.Fatalf("grant %q: %s", args, r.all())
+		}
+		return strings.TrimSpace(r.stdout)
+	}
+	id := grant("--host", "ok.test:5432")
+	list[0].open = true
+	w.hops(j, list, "--session", "net")
+	w.hops(j, []hop{{"http://ok.test:5432/", false}}, "--session", "other")
+	if r := j.verb("", "session", "revoke", "net", id); r.exit != 0 {
+		t.Fatalf("revoke: %s", r.all())
+	}
+	list[0].open = false
+	w.hops(j, list, "--session", "net")
+	grant("--host", "ok.test:5432", "--for", "once")
+	list[0].open = true
+	w.hops(j, list, "--session", "net")
+	list[0].open = false
+	w.hops(j, list, "--session", "net")
+	for _, host := range []string{"ok.test", "*.test:80", "http://ok.test:80"} {
+		if r := j.verb("", "session", "grant", "net", "--host", host); r.exit != exitOurs || !strings.Contains(r.stderr, "POLICY_INVALID") {
+			t.Errorf("grant %q: %s", host, r.all())
+		}
+	}
+}
