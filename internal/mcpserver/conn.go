@@ -49,10 +49,11 @@ type conn struct {
 	ready bool // "initialized" was passed on
 }
 
-// request is one that is open: its size, and whether it calls a tool.
+// request is one that is open: its size, and whether it ends with the client,
+// as calls of tools do.
 type request struct {
 	size int
-	tool bool
+	long bool
 }
 
 // line is one line of input, or why there is none.
@@ -157,13 +158,13 @@ func (c *conn) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // answered waits, for a moment, until what a client asked right before it left
-// is answered, but for calls of tools: those end with it.
+// is answered, but for what ends with it.
 func (c *conn) answered() {
 	open := func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, r := range c.calls {
-			if !r.tool {
+			if !r.long {
 				return true
 			}
 		}
@@ -209,7 +210,7 @@ func (c *conn) accept(text []byte) (jsonrpc.Message, error) {
 	_, used := c.calls[req.ID]
 	busy := len(c.calls) >= maxCalls || c.bytes+len(text) > maxBytes
 	if !used && !busy {
-		c.calls[req.ID] = request{len(text), req.Method == "tools/call"}
+		c.calls[req.ID] = request{len(text), req.Method == "tools/call" || req.Method == "subscriptions/listen"}
 		c.bytes += len(text)
 	}
 	c.mu.Unlock()
@@ -250,18 +251,27 @@ func (c *conn) wanted(n *jsonrpc.Request) bool {
 }
 
 // Write implements [mcp.Connection].
-func (c *conn) Write(ctx context.Context, m jsonrpc.Message) error {
-	if r, ok := m.(*jsonrpc.Response); ok {
+func (c *conn) Write(_ context.Context, m jsonrpc.Message) error {
+	r, ok := m.(*jsonrpc.Response)
+	if ok {
 		c.mu.Lock()
 		c.bytes -= c.calls[r.ID].size
 		delete(c.calls, r.ID)
 		c.mu.Unlock()
 	}
 	text, err := jsonrpc.EncodeMessage(m)
-	if err != nil {
-		return err
+	switch {
+	case err == nil:
+		return c.send(text)
+	case ok:
+		// An error here would end the connection. The library writes some
+		// errors, of words that a client chose, as what is no JSON.
+		return c.refuse(r.ID.Raw(), jsonrpc.CodeInternalError, "the answer cannot be written as JSON")
 	}
-	return c.send(text)
+	if req, call := m.(*jsonrpc.Request); call && req.IsCall() {
+		return err // nobody would answer it
+	}
+	return nil // a notification that cannot be written is one that is not sent
 }
 
 func (c *conn) send(text []byte) error {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tether-sandbox/tether/policy"
 )
 
 // message is what a server says.
@@ -114,6 +116,7 @@ func TestMalformed(t *testing.T) {
 		{"too large", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("x", maxMessage) + `"}}`, -32600},
 		{"an unknown method", `{"jsonrpc":"2.0","id":"x","method":"tools/paint"}`, -32601},
 		{"params of a wrong kind", `{"jsonrpc":"2.0","id":"x","method":"tools/call","params":[1]}`, -32602},
+		{"an answer that is no JSON", `{"jsonrpc":"2.0","id":"x","method":"resources/read","params":{"uri":"\u0000"}}`, -32603},
 		{"no name", `{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{}}`, -32602},
 	} {
 		r.say(c.line + "\n")
@@ -295,6 +298,40 @@ func FuzzConn(f *testing.F) {
 			if err := json.Unmarshal(line, &m); err != nil || m.Error == nil {
 				t.Errorf("said %q: %v", line, err)
 			}
+		}
+	})
+}
+
+// FuzzServe says whatever to a server that has been greeted: it goes on.
+func FuzzServe(f *testing.F) {
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"}}`
+	for _, s := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"edit","arguments":{"action":"view","path":"note.txt"},"_meta":{"progressToken":[]}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"edit","arguments":null,"inputResponses":{"roots":{"roots":[{"uri":"file:///"}]}},` + meta + `}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + meta + `}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` + meta + `}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":7}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"\u0000"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":null}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":null}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"lives"}}`,
+		`{"jsonrpc":"2.0","id":"hello","result":{"roots":null}}`,
+	} {
+		f.Add([]byte(s))
+	}
+	r := dial(f, Options{Workspace: workspace(f), At: at(func(p *policy.Policy) { p.Profile = policy.ReadOnly })})
+	r.say(hello)
+	r.hear()
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if bytes.ContainsAny(line, "\n") || bytes.Contains(line, []byte("bash")) || bytes.Contains(line, []byte(`lives`)) {
+			t.Skip("one line, and no commands of a fuzzer")
+		}
+		r.t = t
+		r.say(string(line) + "\n")
+		r.lives()
+		if n := len(r.said); n > maxCalls {
+			t.Errorf("%d messages for one", n)
 		}
 	})
 }
