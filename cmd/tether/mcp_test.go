@@ -186,7 +186,7 @@ func TestMCP(t *testing.T) {
 		c := j.mcp("--no-network")
 
 		c.say(`{"jsonrpc":"2.0","id":"list","method":"tools/list"}` + "\n")
-		if m := c.answer("list"); len(m.Result.Tools) != 2 {
+		if m := c.answer("list"); len(m.Result.Tools) != 3 {
 			t.Errorf("got %+v", m)
 		}
 		c.ask("ok", "bash", `{"command":"cat plain; cat .env"}`)
@@ -217,7 +217,7 @@ func TestMCP(t *testing.T) {
 			t.Error("what was cancelled lives")
 		}
 		c.ask("on", "bash", `{"command":"echo on"}`)
-		if m := c.answer("on"); m.text() != "exit 0\n\non\n" {
+		if m := c.answer("on"); !strings.HasPrefix(m.text(), "exit 0\n") || !strings.HasSuffix(m.text(), "\n\non\n") {
 			t.Errorf("got %+v", m)
 		}
 		c.end()
@@ -465,19 +465,27 @@ func TestMCPInspector(t *testing.T) {
 		return out
 	}
 	list := inspect("--method", "tools/list")
-	if len(list.Tools) != 2 {
+	if len(list.Tools) != 3 {
 		t.Fatalf("got %+v", list)
 	}
 	calls := map[string][]string{
-		"bash": {"command=cat plain"},
-		"edit": {"action=view", "path=plain"},
+		"bash":  {"command=cat plain"},
+		"edit":  {"action=view", "path=plain"},
+		"fetch": {"url=http://127.0.0.1:1/"}, // refused: there is no network
 	}
 	for _, tool := range list.Tools {
 		args := []string{"--method", "tools/call", "--tool-name", tool.Name}
 		for _, a := range calls[tool.Name] {
 			args = append(args, "--tool-arg", a)
 		}
-		if r := inspect(args...); r.IsError || len(r.Content) != 1 || !strings.HasSuffix(r.Content[0].Text, "plain\n") || r.StructuredContent == nil {
+		r := inspect(args...)
+		if tool.Name == "fetch" {
+			if !r.IsError || len(r.Content) != 1 || !strings.HasPrefix(r.Content[0].Text, "EGRESS_DENIED: ") {
+				t.Errorf("fetch: got %+v", r)
+			}
+			continue
+		}
+		if r.IsError || len(r.Content) != 1 || !strings.HasSuffix(r.Content[0].Text, "plain\n") || r.StructuredContent == nil {
 			t.Errorf("%s: got %+v", tool.Name, r)
 		}
 	}
