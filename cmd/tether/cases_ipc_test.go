@@ -15,7 +15,7 @@ import (
 )
 
 // networks are the ways of the network that hold today.
-var networks = []string{"open", "none"}
+var networks = []string{"open", "none", "gated"}
 
 // EC-070: a path socket outside /run, reached through a read-only mount.
 func TestEC070(t *testing.T) {
@@ -254,7 +254,8 @@ for p in ("u.sock", "/tmp/u.sock", os.environ["XDG_RUNTIME_DIR"] + "/u.sock"):
 	})
 }
 
-// EC-079: TCP services of the host on its loopback, where there is no network.
+// EC-079: TCP services of the host on its loopback, where there is no network or
+// only the gate.
 // With --network open they are reached, which the report says.
 func TestEC079(t *testing.T) {
 	need.Program(t, "curl")
@@ -285,8 +286,10 @@ func TestEC079(t *testing.T) {
 			}
 			for _, d := range dials {
 				j.closed(d, hostData, "--no-network")
+				j.stays(d, hostData, "--network", "gated")
 			}
 			j.works(dials[0], hostData, "--network", "open")
+			j.works(dials[0], hostData, "--network", "gated", "--allow-host", addr)
 		}
 		// A loopback of its own is up.
 		j.works(`python3 -c 'import socket

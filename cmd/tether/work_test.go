@@ -3,6 +3,7 @@
 package main
 
 import (
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tether-sandbox/tether/internal/host"
 	"github.com/tether-sandbox/tether/internal/need"
 )
 
@@ -26,6 +28,20 @@ func reaches(t testing.TB, url string) {
 	resp.Body.Close()
 }
 
+// registry lets a run reach a server of the internet under its default network,
+// also on a machine that gives it an address of its own network.
+func (j *jail) registry(name string) {
+	addrs, err := net.DefaultResolver.LookupNetIP(j.t.Context(), "ip", name)
+	if err != nil {
+		need.Missing(j.t, "network", err.Error())
+	}
+	for _, a := range addrs {
+		if host.ClassOf(a) != host.Public {
+			j.flags = append(j.flags, "--allow-host", a.Unmap().String())
+		}
+	}
+}
+
 // A Go module with a dependency: fetched, built and tested, and built again
 // from what is there.
 func TestWorkGo(t *testing.T) {
@@ -35,6 +51,7 @@ func TestWorkGo(t *testing.T) {
 	need.Program(t, "go")
 	reaches(t, "https://proxy.golang.org/github.com/spf13/cobra/@v/v1.9.1.info")
 	providers(t, func(t *testing.T, j *jail) {
+		j.registry("proxy.golang.org")
 		j.env = append(j.env, "GOFLAGS=-mod=mod")
 		j.write("go.mod", "module example.com/m\n\ngo 1.22\n\nrequire github.com/spf13/cobra v1.9.1\n")
 		j.write("main.go", `package main
@@ -77,6 +94,7 @@ func TestWorkNode(t *testing.T) {
 	reaches(t, "https://registry.npmjs.org/is-number/7.0.0")
 	providers(t, func(t *testing.T, j *jail) {
 		j.systemPath()
+		j.registry("registry.npmjs.org")
 		j.write("package.json", `{"name":"top","version":"1.0.0","private":true}`)
 		j.write("main.js", `console.log("number", require("is-number")("42"))`)
 		j.works("npm install is-number@7.0.0 && node main.js", "number true")
