@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/tether-sandbox/tether"
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/flagset"
 	"github.com/tether-sandbox/tether/internal/world/local/stream"
@@ -30,6 +29,7 @@ const (
 func fetch(args []string, in io.Reader, out, errs *os.File) (int, error) {
 	f := flagset.New(fetchName)
 	f.Operands = " URL"
+	f.AddSession()
 	var want tool.FetchInput
 	var body string
 	var asJSON bool
@@ -73,11 +73,7 @@ func fetch(args []string, in io.Reader, out, errs *os.File) (int, error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	options, err := f.Options()
-	if err != nil {
-		return exitOurs, err
-	}
-	s, err := tether.Open(ctx, options)
+	s, err := f.Open(ctx)
 	if err != nil {
 		return exitOurs, err
 	}

@@ -48,7 +48,7 @@ func keys() []key {
 		{"allow-host", list, `["example.com:8443"]`, "hosts that are reached besides; a rule without a port means 80 and 443; a name opens public addresses only, others must be named by address, but for `localhost`"},
 		{"deny-host", list, `["example.com"]`, "hosts that are never reached; a rule without a port means all"},
 		{"publish", ports, `[8080]`, "ports of the command that the host reaches, on a loopback address of the workspace's own"},
-		{"fetch", word, `"public"`, "`public`: the fetch tool works without a network for commands"},
+		{"fetch", word, `"public"`, "`public`, `listed` or `none`: what the fetch tool reaches, instead of what the network says"},
 		{"env", list, `["CI", "LANG=C.UTF-8"]`, "variables that pass, or NAME=VALUE that are set"},
 		{"redact", list, `["DB_URL"]`, "variables whose values stay out of all output, whatever they look like"},
 		{"home", word, `"workspace"`, "what HOME names: `workspace`, or `private`"},
