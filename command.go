@@ -155,7 +155,7 @@ func (s *Session) runOnce(ctx context.Context, c Command, argv []string, e effec
 	}
 	cmd := world.Command{Args: argv, Provider: e.kind, Warm: early, Last: last, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
 		Time: e.policy.Limits.Time, Signals: c.Signals, Published: c.Published,
-		Through: red.through(), Check: s.mayLeave(e, red, argv)}
+		Through: red.through(), Guard: red.guard(), Check: s.mayLeave(e, red, argv)}
 	if cmd.Time == 0 && !c.Stream {
 		cmd.Time = DefaultTime
 	}

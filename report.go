@@ -1,6 +1,7 @@
 package tether
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"syscall"
@@ -157,7 +158,11 @@ func result(pol policy.Policy, p *plan.Plan, out world.Outcome, look guard.Verdi
 		if d.Times > 1 {
 			what += fmt.Sprintf(" (%d times)", d.Times)
 		}
-		r.Denials = append(r.Denials, Denial{What: what, Rule: d.Rule, Code: fault.EgressDenied, Remedy: d.Remedy, host: hostOf(d.Denial)})
+		den := Denial{What: what, Rule: d.Rule, Code: cmp.Or(d.Code, fault.EgressDenied), Remedy: d.Remedy}
+		if den.Code == fault.EgressDenied {
+			den.host = hostOf(d.Denial) // a grant opens a host, and lets no secret out
+		}
+		r.Denials = append(r.Denials, den)
 	}
 	switch {
 	case out.TimedOut:

@@ -129,6 +129,25 @@ func (r *redactor) through() func(io.Writer) io.Writer {
 	return func(w io.Writer) io.Writer { return &late{r: r, to: w} }
 }
 
+// guard keeps secrets from being sent in clear text, other than those of
+// variables that the policy passes.
+func (r *redactor) guard() func(io.Writer) io.WriteCloser {
+	if r == nil {
+		return nil
+	}
+	return func(w io.Writer) io.WriteCloser {
+		<-r.ready
+		if r.sent == nil {
+			return unguarded{w}
+		}
+		return r.sent.Guard(w)
+	}
+}
+
+type unguarded struct{ io.Writer }
+
+func (unguarded) Close() error { return nil }
+
 // text redacts a whole text.
 func (r *redactor) text(s string) string {
 	if r == nil || s == "" {

@@ -43,6 +43,8 @@ type Denial struct {
 	Port  uint16
 	Proto Proto
 	Verdict
+	// Code is EGRESS_DENIED where it is empty.
+	Code fault.Code
 }
 
 // String says what was refused.
@@ -159,7 +161,7 @@ func (d *Dialer) Judge(ctx context.Context, name string, addr netip.Addr, port u
 	}
 	v := d.Rules.Decide(name, addr, port, TCP)
 	if !v.Allow {
-		return nil, d.refuse(Denial{name, addr, port, TCP, v})
+		return nil, d.refuse(Denial{Name: name, Addr: addr, Port: port, Proto: TCP, Verdict: v})
 	}
 	if addr.IsValid() {
 		return []netip.Addr{addr.Unmap()}, nil
@@ -170,7 +172,7 @@ func (d *Dialer) Judge(ctx context.Context, name string, addr netip.Addr, port u
 	}
 	for _, a := range addrs {
 		if v := d.Rules.Decide(name, a, port, TCP); !v.Allow {
-			return nil, d.refuse(Denial{name, a, port, TCP, v})
+			return nil, d.refuse(Denial{Name: name, Addr: a, Port: port, Proto: TCP, Verdict: v})
 		}
 	}
 	return addrs, nil

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tether-sandbox/tether/fault"
 )
 
 const token = "ghp_Zx81/kQ+vLmN02_rTyUwPqAsDfGhJkL"
@@ -208,4 +210,26 @@ type countingWriter int
 func (c *countingWriter) Write(p []byte) (int, error) {
 	*c += countingWriter(len(p))
 	return len(p), nil
+}
+
+// TestGuard: nothing of a secret, and nothing after it, is passed on.
+func TestGuard(t *testing.T) {
+	m := New([]Value{{"T", token}})
+	for _, cut := range []int{1, 7, 1000} {
+		var out bytes.Buffer
+		g := m.Guard(&out)
+		g.short = 0
+		var err error
+		for b := []byte("GET /?k=" + token + " HTTP/1.1\r\n"); len(b) > 0 && err == nil; b = b[min(cut, len(b)):] {
+			_, err = g.Write(b[:min(cut, len(b))])
+		}
+		if cerr := g.Close(); fault.CodeOf(err) != fault.EgressSecret || cerr != err || out.String() != "GET /?k=" {
+			t.Errorf("cut %d: got %q, %v, %v", cut, out.String(), err, cerr)
+		}
+	}
+	var out bytes.Buffer
+	g := m.Guard(&out)
+	if _, err := g.Write([]byte("harmless " + token[:9])); err != nil || g.Close() != nil || out.String() != "harmless "+token[:9] {
+		t.Errorf("got %q, %v", out.String(), err)
+	}
 }

@@ -69,6 +69,7 @@ type Writer struct {
 	tally *Tally
 	// short and long are the two delays; zero never releases.
 	short, long time.Duration
+	refuse      bool // see Guard
 
 	mu     sync.Mutex
 	err    error
@@ -227,6 +228,14 @@ func (w *Writer) cover(out, b []byte, s span) []byte {
 	w.end, w.name = s.end, s.name
 	w.done = max(w.done, s.end)
 	name := w.m.names[s.name]
+	if w.refuse {
+		// What lies before it goes out; put writes nothing after an error.
+		w.put(out)
+		if w.err == nil {
+			w.err = refused(name)
+		}
+		return out[:0]
+	}
 	w.tally.add(name)
 	return append(append(append(out, markBegin...), name...), markEnd...)
 }

@@ -85,6 +85,9 @@ type Command struct {
 	// returns takes the output and passes on to w what should go there. It is
 	// closed at the end if it can be.
 	Through func(w io.Writer) io.Writer
+	// Guard, when set, is put before each server that the command speaks to in
+	// clear text through the gate; see gate.Options.
+	Guard func(to io.Writer) io.WriteCloser
 	// Check, when set, is asked right before the command starts, when all else
 	// is prepared; its error is that of Run.
 	Check func(ctx context.Context) error

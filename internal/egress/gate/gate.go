@@ -27,6 +27,10 @@ type Options struct {
 	Resolver egress.Resolver
 	// Secret is what a client of the proxy must know.
 	Secret string
+	// Guard, when not nil, is put before each server that a client speaks to in
+	// clear text. A *fault.Error that its Write or Close fails with is told as a
+	// denial, and the connection ends.
+	Guard func(to io.Writer) io.WriteCloser
 }
 
 // Gate is the gate of one sandbox.
@@ -34,6 +38,7 @@ type Gate struct {
 	dialer egress.Dialer
 	rules  *egress.Rules
 	secret string
+	guard  func(to io.Writer) io.WriteCloser
 	names  names
 	log    log
 
@@ -51,7 +56,7 @@ const mostQuestions = 128
 
 // New returns a gate that serves nothing yet.
 func New(o Options) *Gate {
-	g := &Gate{rules: o.Rules, secret: o.Secret, slots: make(chan struct{}, mostQuestions), open: map[io.Closer]struct{}{}}
+	g := &Gate{rules: o.Rules, secret: o.Secret, guard: o.Guard, slots: make(chan struct{}, mostQuestions), open: map[io.Closer]struct{}{}}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.dialer = egress.Dialer{Rules: o.Rules, Resolver: &cache{from: o.Resolver}, Denied: g.log.add, Timeout: 2 * time.Minute}
 	return g

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/egress"
 	"github.com/tether-sandbox/tether/internal/host"
 )
@@ -17,7 +18,16 @@ import (
 // name that the client gives inside of it must be allowed as well: an allowed
 // host that serves others, as those of large providers do, must not lead there.
 func (g *Gate) pass(client, server *net.TCPConn, name string, port uint16, early []byte) {
-	if name == "" || !g.rules.Listed() {
+	listed := name != "" && g.rules.Listed()
+	i := inspector{gate: g, name: name, port: port, early: early}
+	if addr, ok := server.RemoteAddr().(*net.TCPAddr); ok {
+		i.addr = addr.AddrPort().Addr().Unmap()
+	}
+	if !listed && g.guard != nil {
+		g.relay(client, server, i.watch)
+		return
+	}
+	if !listed {
 		if len(early) > 0 {
 			if _, err := server.Write(early); err != nil {
 				reset(server)
@@ -26,7 +36,6 @@ func (g *Gate) pass(client, server *net.TCPConn, name string, port uint16, early
 		g.relay(client, server, io.Copy)
 		return
 	}
-	i := inspector{gate: g, name: name, port: port, early: early}
 	g.relay(client, server, i.copy)
 }
 
@@ -34,8 +43,56 @@ func (g *Gate) pass(client, server *net.TCPConn, name string, port uint16, early
 type inspector struct {
 	gate  *Gate
 	name  string
+	addr  netip.Addr
 	port  uint16
 	early []byte
+}
+
+// watch carries what the client says, past the guard unless it is TLS.
+func (i *inspector) watch(to io.Writer, from io.Reader) (int64, error) {
+	said := i.early
+	if len(said) == 0 {
+		b := make([]byte, 16<<10)
+		n, err := from.Read(b)
+		if said = b[:n]; n == 0 {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return 0, err
+		}
+	}
+	const handshake = 0x16
+	if said[0] == handshake {
+		if _, err := to.Write(said); err != nil {
+			return 0, err
+		}
+		return io.Copy(to, from)
+	}
+	return 0, i.guarded(to, func(to io.Writer) error {
+		if _, err := to.Write(said); err != nil {
+			return err
+		}
+		_, err := io.Copy(to, from)
+		return err
+	})
+}
+
+// guarded lets carry write to to, past the guard, if there is one.
+func (i *inspector) guarded(to io.Writer, carry func(to io.Writer) error) error {
+	if i.gate.guard == nil {
+		return carry(to)
+	}
+	w := i.gate.guard(to)
+	err := carry(struct{ io.Writer }{w})
+	if cerr := w.Close(); err == nil {
+		err = cerr
+	}
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		i.gate.log.add(egress.Denial{Name: i.name, Addr: i.addr, Port: i.port, Proto: egress.TCP, Code: e.Code,
+			Verdict: egress.Verdict{Rule: "what is sent there in clear text: " + e.What}})
+		return errRefused
+	}
+	return err
 }
 
 var errRefused = errors.New("refused by what it says inside")
@@ -51,7 +108,10 @@ func (i *inspector) copy(to io.Writer, from io.Reader) (int64, error) {
 	for {
 		switch look(said) {
 		case opaque:
-			return i.rest(to, client, said)
+			return 0, i.guarded(to, func(to io.Writer) error {
+				_, err := i.rest(to, client, said)
+				return err
+			})
 		case tlsKind:
 			h, done, good := readHello(said)
 			if !done && len(said) <= mostHello+1024 {
@@ -64,7 +124,7 @@ func (i *inspector) copy(to io.Writer, from io.Reader) (int64, error) {
 			}
 			return i.rest(to, client, said)
 		case httpKind:
-			return 0, i.requests(to, client, said)
+			return 0, i.guarded(to, func(to io.Writer) error { return i.requests(to, client, said) })
 		}
 		n, err := client.Read(b)
 		said = append(said, b[:n]...)

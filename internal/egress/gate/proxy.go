@@ -158,12 +158,19 @@ func (g *Gate) absolute(c *net.TCPConn, r *bufio.Reader, q *request) {
 	}
 	defer g.drop(c)
 	defer g.drop(server)
-	if _, err := server.Write(q.write(path)); err != nil {
-		return
-	}
 	_ = c.SetReadDeadline(time.Time{})
 	go func() {
-		if size.copy(server, r) != nil {
+		i := inspector{gate: g, name: to.Name, addr: to.Addr, port: port}
+		err := i.guarded(server, func(to io.Writer) error {
+			if _, err := to.Write(q.write(path)); err != nil {
+				return err
+			}
+			return size.copy(to, r)
+		})
+		if errors.Is(err, errRefused) {
+			g.say(c, 403, string(fault.EgressSecret)+": the request holds a secret")
+		}
+		if err != nil {
 			reset(server)
 		}
 	}()

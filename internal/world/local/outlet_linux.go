@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,6 +34,7 @@ func netOf(p policy.Policy) enforce.Net {
 type outlet struct {
 	rules  *egress.Rules
 	secret string
+	guard  func(to io.Writer) io.WriteCloser
 	set    map[string]string // what the policy sets itself
 
 	gate *gate.Gate
@@ -40,7 +42,7 @@ type outlet struct {
 	why  string
 }
 
-func newOutlet(p *plan.Plan, kind enforce.Kind) (*outlet, error) {
+func newOutlet(p *plan.Plan, kind enforce.Kind, guard func(io.Writer) io.WriteCloser) (*outlet, error) {
 	if p.Policy.Network.Mode != policy.Gated || kind == enforce.Unconfined || kind == enforce.Guard {
 		return &outlet{}, nil
 	}
@@ -52,7 +54,7 @@ func newOutlet(p *plan.Plan, kind enforce.Kind) (*outlet, error) {
 	if _, err := rand.Read(secret[:]); err != nil {
 		return nil, err
 	}
-	return &outlet{rules: rules, secret: hex.EncodeToString(secret[:]), set: p.Policy.Env.Set}, nil
+	return &outlet{guard: guard, rules: rules, secret: hex.EncodeToString(secret[:]), set: p.Policy.Env.Set}, nil
 }
 
 // order is what the inner stage is asked for.
@@ -72,7 +74,7 @@ func (o *outlet) order() *enforce.GateOrder {
 // serve begins to serve the sockets that the inner stage made.
 func (o *outlet) serve(s enforce.GateSockets, why string) error {
 	o.close()
-	o.gate, o.link, o.why = gate.New(gate.Options{Rules: o.rules, Secret: o.secret}), s.Link, why
+	o.gate, o.link, o.why = gate.New(gate.Options{Rules: o.rules, Secret: o.secret, Guard: o.guard}), s.Link, why
 	if s.Link == enforce.Proxy {
 		return o.gate.ServeProxy(s.Proxy, s.Near.Listeners)
 	}
