@@ -84,6 +84,12 @@ func widens(below Effective, c Change) bool {
 	case "deny-host", "protect", "lock", "redact":
 		return false
 	case "only-host":
+		if !c.Empty && p.Network.Mode == policy.Gated && p.Network.Public {
+			// A list within the public base narrows it.
+			q := p
+			q.Network.Public, q.Network.Allow = false, []string{c.Value}
+			return !q.Within(p)
+		}
 		return !c.Empty && p.Network.Mode != policy.Open && !slices.Contains(p.Network.Allow, c.Value)
 	case "allow-host":
 		return !slices.Contains(p.Network.Allow, c.Value)
