@@ -1,21 +1,17 @@
 package gate
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"sync"
-	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tether-sandbox/tether/internal/egress"
-	"github.com/tether-sandbox/tether/internal/host"
 )
 
 // Side are the sockets of one network namespace in which first packets are held.
@@ -88,112 +84,6 @@ func packetConn(fd int) (*net.UDPConn, error) {
 	return u, nil
 }
 
-// raw is a raw socket that waits without keeping a thread.
-type raw struct {
-	f    *os.File
-	conn syscall.RawConn
-}
-
-func newRaw(fd int, filter []unix.SockFilter) (*raw, error) {
-	if filter != nil {
-		if err := attach(fd, filter); err != nil {
-			unix.Close(fd)
-			return nil, fmt.Errorf("socket filter: %w", err)
-		}
-	}
-	f := os.NewFile(uintptr(fd), "raw")
-	conn, err := f.SyscallConn()
-	return &raw{f, conn}, err
-}
-
-func (r *raw) Close() error { return r.f.Close() }
-
-// read returns one packet, its sender and, of IPv6, where it was going.
-func (r *raw) read(b []byte) (n int, src, dst netip.Addr, err error) {
-	oob := make([]byte, 64)
-	err = r.conn.Read(func(fd uintptr) bool {
-		var got int
-		var from unix.Sockaddr
-		var rerr error
-		n, got, _, from, rerr = unix.Recvmsg(int(fd), b, oob, 0)
-		switch {
-		case errors.Is(rerr, unix.EAGAIN):
-			return false
-		case rerr != nil: // nothing that stays, and no reason to spin
-			n = 0
-			time.Sleep(time.Millisecond)
-			return true
-		}
-		if s, ok := from.(*unix.SockaddrInet6); ok {
-			src = netip.AddrFrom16(s.Addr)
-			if messages, err := unix.ParseSocketControlMessage(oob[:got]); err == nil {
-				for _, m := range messages {
-					if m.Header.Level == unix.SOL_IPV6 && m.Header.Type == unix.IPV6_PKTINFO && len(m.Data) >= 16 {
-						dst = netip.AddrFrom16([16]byte(m.Data))
-					}
-				}
-			}
-		}
-		return true
-	})
-	return n, src, dst, err
-}
-
-func (r *raw) send(b []byte, to netip.Addr) {
-	var addr unix.Sockaddr = &unix.SockaddrInet6{Addr: to.As16()}
-	if to.Is4() {
-		addr = &unix.SockaddrInet4{Addr: to.As4()}
-	}
-	// One that is lost is sent again by the client's kernel.
-	_ = r.conn.Control(func(fd uintptr) { _ = unix.Sendto(int(fd), b, unix.MSG_DONTWAIT, addr) })
-}
-
-func attach(fd int, filter []unix.SockFilter) error {
-	p := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	_, _, errno := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
-		uintptr(unsafe.Pointer(&p)), unsafe.Sizeof(p), 0)
-	if errno != 0 {
-		return errno
-	}
-	return nil
-}
-
-// Classic BPF.
-const (
-	ldB, ldH, ldBX, ldHX = unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, unix.BPF_LD | unix.BPF_H | unix.BPF_ABS,
-		unix.BPF_LD | unix.BPF_B | unix.BPF_IND, unix.BPF_LD | unix.BPF_H | unix.BPF_IND
-	ldW     = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
-	ldxIP   = unix.BPF_LDX | unix.BPF_B | unix.BPF_MSH // X = the length of an IPv4 header
-	and     = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
-	ifEqual = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
-	ret     = unix.BPF_RET | unix.BPF_K
-	// markOff is SKF_AD_OFF + SKF_AD_MARK.
-	markOff = 0xfffff000 + 20
-	all     = 0xffffffff
-)
-
-// holds is the filter of a listener: no first packet but ours. It sees the
-// packet from its TCP header on.
-func holds(mark uint32) []unix.SockFilter {
-	return []unix.SockFilter{
-		{Code: ldW, K: markOff}, {Code: ifEqual, K: mark, Jt: 4},
-		{Code: ldB, K: 13}, {Code: and, K: flagSYN | flagACK}, {Code: ifEqual, K: flagSYN, Jf: 1},
-		{Code: ret, K: 0}, {Code: ret, K: all},
-	}
-}
-
-// sees is the filter of a raw socket: first packets that are not ours, from the
-// IP header on (IPv4), or from the TCP header on.
-func sees(mark uint32, v4 bool) []unix.SockFilter {
-	load := []unix.SockFilter{{Code: ldB, K: 13}}
-	if v4 {
-		load = []unix.SockFilter{{Code: ldxIP, K: 0}, {Code: ldBX, K: 13}}
-	}
-	f := append([]unix.SockFilter{{Code: ldW, K: markOff}, {Code: ifEqual, K: mark, Jt: uint8(len(load) + 2)}}, load...)
-	return append(f, unix.SockFilter{Code: and, K: flagSYN | flagACK}, unix.SockFilter{Code: ifEqual, K: flagSYN, Jt: 1},
-		unix.SockFilter{Code: ret, K: 0}, unix.SockFilter{Code: ret, K: 0xffff})
-}
-
 // side holds the first packets of one namespace.
 type side struct {
 	gate  *Gate
@@ -214,7 +104,7 @@ type held struct {
 	name   string
 }
 
-// mostHeld is how many connections wait at once. More first packets are dropped,
+// mostWaiting is how many connections wait at once. More first packets are dropped,
 // as by a host that is busy: the client sends them again a second later.
 const mostWaiting = 1024
 
@@ -397,125 +287,4 @@ func unmapped(a net.Addr) netip.AddrPort {
 	}
 	p := t.AddrPort()
 	return netip.AddrPortFrom(p.Addr().Unmap().WithZone(""), p.Port())
-}
-
-// serveDNS answers questions from the address that each was sent to.
-func (g *Gate) serveDNS(c *net.UDPConn) {
-	defer g.drop(c)
-	b, oob := make([]byte, 4096), make([]byte, 128)
-	for {
-		n, got, _, from, err := c.ReadMsgUDPAddrPort(b, oob)
-		if err != nil {
-			if g.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-				return
-			}
-			continue
-		}
-		query, to := append([]byte(nil), b[:n]...), answersFrom(oob[:got])
-		if !g.slot() {
-			return
-		}
-		go func() {
-			defer func() { <-g.slots }()
-			if out := g.answerDNS(g.ctx, query); out != nil {
-				_, _, _ = c.WriteMsgUDPAddrPort(out, to, from)
-			}
-		}()
-	}
-}
-
-// answersFrom makes of the control messages that say where a packet went those
-// that say where its answer comes from.
-func answersFrom(oob []byte) []byte {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil
-	}
-	for _, m := range messages {
-		switch {
-		case m.Header.Level == unix.SOL_IP && m.Header.Type == unix.IP_PKTINFO && len(m.Data) >= 12:
-			info := unix.Inet4Pktinfo{Spec_dst: [4]byte(m.Data[8:12])}
-			return unix.PktInfo4(&info)
-		case m.Header.Level == unix.SOL_IPV6 && m.Header.Type == unix.IPV6_PKTINFO && len(m.Data) >= 16:
-			if a := netip.AddrFrom16([16]byte(m.Data)); a.Is4In6() {
-				info := unix.Inet4Pktinfo{Spec_dst: a.Unmap().As4()}
-				return unix.PktInfo4(&info)
-			}
-			info := unix.Inet6Pktinfo{Addr: [16]byte(m.Data)}
-			return unix.PktInfo6(&info)
-		}
-	}
-	return nil
-}
-
-// watch records what is not TCP. The kernel refuses UDP by itself, as nobody
-// listens; pings are refused here.
-func (g *Gate) watch(p Pair) error {
-	const dns, echo4, echo6, part = 53, 8, 128, 256
-	drop := unix.SockFilter{Code: ret, K: 0}
-	take := unix.SockFilter{Code: ret, K: part}
-	for _, w := range []struct {
-		fd     int
-		filter []unix.SockFilter
-		saw    func(*raw, netip.Addr, netip.Addr, []byte)
-	}{
-		{p.UDP4, []unix.SockFilter{{Code: ldxIP, K: 0}, {Code: ldHX, K: 2}, {Code: ifEqual, K: dns, Jf: 1}, drop, take}, g.sawUDP},
-		{p.UDP6, []unix.SockFilter{{Code: ldH, K: 2}, {Code: ifEqual, K: dns, Jf: 1}, drop, take}, g.sawUDP},
-		{p.ICMP4, []unix.SockFilter{{Code: ldxIP, K: 0}, {Code: ldBX, K: 0}, {Code: ifEqual, K: echo4, Jt: 1}, drop, take}, g.sawPing},
-		{p.ICMP6, []unix.SockFilter{{Code: ldB, K: 0}, {Code: ifEqual, K: echo6, Jt: 1}, drop, take}, g.sawPing},
-	} {
-		if w.fd < 0 {
-			continue
-		}
-		r, err := newRaw(w.fd, w.filter)
-		if err != nil {
-			return err
-		}
-		if g.keep(r) {
-			go g.look(r, w.fd == p.UDP4 || w.fd == p.ICMP4, w.saw)
-		}
-	}
-	return nil
-}
-
-func (g *Gate) look(r *raw, v4 bool, saw func(*raw, netip.Addr, netip.Addr, []byte)) {
-	b := make([]byte, 1024)
-	for {
-		n, src, dst, err := r.read(b)
-		if err != nil {
-			return
-		}
-		packet := b[:n]
-		if v4 {
-			var ok bool
-			if src, dst, _, ok = cut4(packet); !ok {
-				continue
-			}
-		}
-		saw(r, src, dst, packet)
-	}
-}
-
-func (g *Gate) sawUDP(_ *raw, _, dst netip.Addr, packet []byte) {
-	if dst.Is4() {
-		if _, _, packet, _ = cut4(packet); packet == nil {
-			return
-		}
-	}
-	if len(packet) < udpHeader || host.ClassOf(dst) == host.Multicast {
-		return // what machines say to each other unasked is no denial worth telling
-	}
-	name, _ := g.names.name(dst)
-	_ = g.refused(name, dst, binary.BigEndian.Uint16(packet[2:]), egress.UDP)
-}
-
-func (g *Gate) sawPing(r *raw, src, dst netip.Addr, packet []byte) {
-	const icmp6 = 58
-	name, _ := g.names.name(dst)
-	_ = g.refused(name, dst, 0, egress.ICMP)
-	if src.Is4() {
-		r.send(prohibited4(packet), src)
-		return
-	}
-	r.send(prohibited6(src, dst, icmp6, packet), src)
 }
