@@ -129,7 +129,7 @@ func rows(t *testing.T, page *bytes.Buffer, name string, s *ast.StructType) {
 	t.Helper()
 	meaning := ""
 	for _, f := range s.Fields.List {
-		if len(f.Names) == 0 {
+		if len(f.Names) == 0 || !f.Names[0].IsExported() {
 			continue
 		}
 		if text := strings.Join(strings.Fields(f.Doc.Text()+f.Comment.Text()), " "); text != "" {

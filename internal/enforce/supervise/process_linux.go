@@ -305,6 +305,15 @@ func (p *Process) serveGate(m inner.Message, fds []int) error {
 		return err
 	}
 	_, err = p.control.Write([]byte{inner.GateServes})
+	return unlessGone(err)
+}
+
+// unlessGone passes an error on, unless the inner stage is gone: it says why by
+// what it said last, which is still to be read.
+func unlessGone(err error) error {
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+		return nil
+	}
 	return err
 }
 
@@ -325,7 +334,7 @@ func (p *Process) handOver(master *os.File) error {
 	if err != nil {
 		return err
 	}
-	return p.Pass(numbers(stdio))
+	return unlessGone(p.Pass(numbers(stdio)))
 }
 
 // fits says whether a message may carry so many descriptors.
