@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/textproto"
@@ -257,22 +258,23 @@ func (c *Client) keepsSecrets(req *http.Request) error {
 	if c.Secret == nil {
 		return nil
 	}
-	texts := map[string]string{"the address": req.URL.String()}
-	if plain, err := url.PathUnescape(texts["the address"]); err == nil {
-		texts["the address, decoded,"] = plain
+	type text struct{ where, what string }
+	texts := []text{{"the address", req.URL.String()}}
+	if plain, err := url.PathUnescape(texts[0].what); err == nil {
+		texts = append(texts, text{"the address, decoded,", plain})
 	}
-	for name, values := range req.Header {
-		texts["the header "+name] = strings.Join(values, "\n")
+	for _, name := range slices.Sorted(maps.Keys(req.Header)) {
+		texts = append(texts, text{"the header " + name, strings.Join(req.Header[name], "\n")})
 	}
 	if req.GetBody != nil {
 		body, _ := req.GetBody()
 		var b bytes.Buffer
 		_, _ = b.ReadFrom(body)
-		texts["the body"] = b.String()
+		texts = append(texts, text{"the body", b.String()})
 	}
-	for where, text := range texts {
-		if name, found := c.Secret(text); found {
-			return fault.New(fault.EgressSecret, where+" of a request to "+req.URL.Host+" holds a secret, "+name).
+	for _, t := range texts {
+		if name, found := c.Secret(t.what); found {
+			return fault.New(fault.EgressSecret, t.where+" of a request to "+req.URL.Host+" holds a secret, "+name).
 				WithHint("leave it out, or run a command that gets the variable: tether run --env NAME -- CMD")
 		}
 	}

@@ -88,10 +88,7 @@ func (p *Process) Begin(job *enforce.Job) error {
 	if !job.Order.Terminal {
 		fds = append(fds, numbers(job.Stdio)...)
 	}
-	if err := p.Pass(fds); err != nil && !errors.Is(err, unix.EPIPE) {
-		return err
-	}
-	return nil // whoever is gone says why by what it said last
+	return unlessGone(p.Pass(fds))
 }
 
 func numbers(stdio [3]*os.File) []int {
@@ -154,7 +151,7 @@ func (p *Process) supervise(theirs *os.File) {
 func (p *Process) Pass(fds []int) error {
 	conn, err := p.control.SyscallConn()
 	if err != nil {
-		return err
+		return os.ErrClosed
 	}
 	for rest := fds; len(rest) > 0; {
 		n := min(len(rest), inner.TreesPerPacket)
@@ -163,7 +160,9 @@ func (p *Process) Pass(fds []int) error {
 			serr = unix.Sendmsg(int(fd), []byte{'T'}, unix.UnixRights(rest[:n]...), nil, unix.MSG_NOSIGNAL)
 			return !errors.Is(serr, unix.EAGAIN)
 		}); err != nil {
-			return err
+			// The one thing that can be wrong here, told by an error of a package
+			// that is not ours to name.
+			return os.ErrClosed
 		}
 		if serr != nil {
 			return serr
@@ -308,10 +307,10 @@ func (p *Process) serveGate(m inner.Message, fds []int) error {
 	return unlessGone(err)
 }
 
-// unlessGone passes an error on, unless the inner stage is gone: it says why by
-// what it said last, which is still to be read.
+// unlessGone passes an error on, unless the inner stage is gone, and perhaps our
+// end closed for that: it says why by what it said last.
 func unlessGone(err error) error {
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, os.ErrClosed) {
 		return nil
 	}
 	return err

@@ -555,7 +555,7 @@ func TestUnlessGone(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		pass bool
-	}{{nil, false}, {unix.EPIPE, false}, {os.NewSyscallError("write", unix.ECONNRESET), false}, {unix.EAGAIN, true}, {unix.EBADF, true}} {
+	}{{nil, false}, {unix.EPIPE, false}, {os.ErrClosed, false}, {os.NewSyscallError("write", unix.ECONNRESET), false}, {unix.EAGAIN, true}, {unix.EBADF, true}} {
 		if got := unlessGone(c.err); (got != nil) != c.pass {
 			t.Errorf("%v: got %v", c.err, got)
 		}
