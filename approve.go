@@ -171,7 +171,7 @@ func (s *Session) tryGrant(ctx context.Context, g fact.Grant) error {
 	}
 	var useful bool
 	if e.policy, useful = widened(e.policy, g); useful && g.Path != "" {
-		_, err = s.planFor(ctx, e, "")
+		_, err = s.pin(ctx, e, "", "")
 	}
 	return err
 }

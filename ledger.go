@@ -130,7 +130,8 @@ func (s *Session) discreet(text string) string {
 
 // scrub remembers which of the caller's variables commands do not get: all
 // whose value env, the environment of one of them, does not hold. Paths are left
-// out, since they are the beginning of other paths.
+// out, since they are the beginning of other paths, and so is the login name,
+// which stands in them.
 func (s *Session) scrub(env []string) {
 	passed := make(map[string]bool, len(env))
 	for _, kv := range env {
@@ -138,9 +139,9 @@ func (s *Session) scrub(env []string) {
 	}
 	var list []string
 	for _, kv := range s.environ {
-		_, value, _ := strings.Cut(kv, "=")
+		name, value, _ := strings.Cut(kv, "=")
 		first, _, _ := strings.Cut(value, ":")
-		if passed[kv] || len(value) < shortest || strings.HasPrefix(first, "/") && exists(first) {
+		if passed[kv] || len(value) < shortest || name == "USER" || name == "LOGNAME" || strings.HasPrefix(first, "/") && exists(first) {
 			continue
 		}
 		list = append(list, kv)

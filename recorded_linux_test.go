@@ -595,6 +595,53 @@ func TestDiscreet(t *testing.T) {
 	}
 }
 
+// TestLoginName: a login name stands in paths, and makes no secret of them, also
+// before anything was planned.
+func TestLoginName(t *testing.T) {
+	h := newHouse(t)
+	h.environ = append(h.environ, "USER=a-long-login", "LOGNAME=a-long-login", "OTHER=another-value")
+	s := h.open("d")
+	dir := filepath.Join(filepath.Dir(h.w), "a-long-login")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Grant(ctx, fact.Grant{Path: dir, Scope: fact.Once}, tether.Request{By: fact.Person}); err != nil {
+		t.Error(err)
+	}
+	_, err := s.Grant(ctx, fact.Grant{Command: []string{"echo", "another-value"}, Scope: fact.Session}, tether.Request{By: fact.Person})
+	wants(t, "control", err, fault.PolicyInvalid)
+}
+
+// TestRefusedLeavesTmp: what is refused, and would be offered, changes nothing in
+// the session's /tmp.
+func TestRefusedLeavesTmp(t *testing.T) {
+	h := newHouse(t)
+	s := h.open("d", func(o *tether.Options) {
+		o.Approver = approverFunc(func(context.Context) (tether.Answer, error) { return tether.Answer{}, nil })
+	})
+	// The host has something of that name, which could be granted.
+	host, err := os.CreateTemp("/tmp", "tether-link-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(host.Name())
+	host.Close()
+	run(t, s, "ln -s /etc/passwd "+host.Name())
+	f, err := s.Files(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	_, err = f.View(tether.ViewRequest{Path: host.Name()})
+	if err == nil {
+		t.Error("control: it is refused")
+	}
+	link := filepath.Join(h.state(), "private", "d", "tmp", filepath.Base(host.Name()))
+	if to, err := os.Readlink(link); err != nil || to != "/etc/passwd" {
+		t.Errorf("got %q, %v; want the link as it was", to, err)
+	}
+}
+
 // TestLongTexts: whatever its length, a command is recorded.
 func TestLongTexts(t *testing.T) {
 	h := newHouse(t)
