@@ -120,11 +120,14 @@ try:
 except OSError: pass
 print(r)'; `
 		}
+		const asks = `GET / HTTP/1.1\r\nHost: allowed.test\r\nUpgrade: x\r\n\r\n` // and the server does not hear it
 		const good, evil = `GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n`, `GET /evil HTTP/1.1\r\nHost: evil.test\r\n\r\n`
 		for _, tt := range []struct {
 			bytes  string
 			served int
 		}{{good, 1}, {good + good, 2}, {evil, 0}, {good + evil, 1}, {`GET / HTTP/1.1\r\nHost: allowed.test\r\nHost: evil.test\r\n\r\n`, 0},
+			{`\r\n` + evil, 0}, {` ` + evil, 0}, {strings.Replace(evil, "GET", "get", 1), 0}, {strings.Replace(evil, "GET", "X-Y", 1), 0},
+			{asks + evil, 1}, {asks + `\r\n` + evil, 1}, {asks + good, 2},
 			{`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n`, 0}, {`CONNECT evil.test:80 HTTP/1.1\r\nHost: allowed.test\r\n\r\n`, 0}} {
 			r, log := world{}.inside(j, send(`b"`+tt.bytes+`"`), flags...)
 			if strings.Count(log, "SERVED ") != tt.served || strings.Contains(log, "evil") || strings.Count(r.stdout, servedHTTP) != tt.served {

@@ -220,9 +220,13 @@ func FuzzHello(f *testing.F) {
 }
 
 func TestLook(t *testing.T) {
-	for s, want := range map[string]kind{"": unclear, "\x16": unclear, "\x16\x03": tlsKind, "\x16\x02": opaque, "GET ": httpKind, "GE": unclear, "get / ": opaque,
-		"SSH-2.0-x": opaque, "003egit-upload-pack": opaque, " GET": opaque, "PRI * HTTP/2.0": httpKind, "\x00\x00\x00\x08": opaque,
-		"ABCDEFGHIJKLMNOPQRSTUVWX": opaque} {
+	for s, want := range map[string]kind{"": unclear, "\x16": unclear, "\x16\x03": tlsKind, "\x16\x02": opaque, "GET ": httpKind, "GE": unclear, "get / ": unclear,
+		"SSH-2.0-x": unclear, "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n": opaque, "003egit-upload-pack /p.git\x00host=h\x00": opaque, " GET": unclear, "PRI * HTTP/2.0": httpKind,
+		"\x00\x00\x00\x08": opaque, "*1\r\n$4\r\n": opaque, "PING\r\n": opaque, "l\x00\x0b": opaque, "@RSYNCD: 31.0\n": opaque, "AMQP\x00": opaque,
+		// What some server takes for a request.
+		"\r\n": unclear, "\r\nGET / HTTP/1.1\r\n": httpKind, "\nGET ": httpKind, " GET / HTTP/1.1\r\n": httpKind, "get / HTTP/1.1\r\n": httpKind, "get / HTTP/1.1\r": unclear,
+		"X-Y / HTTP/1.1\n": httpKind, "GET\t/\thttp/1.1\n": httpKind, "ABCDEFGHIJKLMNOPQRSTUVWX / HTTP/1.1\r\n": httpKind,
+		strings.Repeat("\r\n", mostHead): httpKind, strings.Repeat("a", mostHead+1): httpKind} {
 		if got := look([]byte(s)); got != want {
 			t.Errorf("%q: got %d, want %d", s, got, want)
 		}

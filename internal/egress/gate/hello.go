@@ -1,6 +1,9 @@
 package gate
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // kind is what a client's first bytes show.
 type kind uint8
@@ -29,17 +32,52 @@ func look(b []byte) kind {
 		}
 		return opaque
 	}
+	return lookText(b)
+}
+
+// lookText says whether a client speaks HTTP as some server reads it: servers
+// skip empty lines and blanks before a request, and take methods of any letters.
+// What it finds is judged by readRequest, which reads in one way only.
+func lookText(b []byte) kind {
+	text := bytes.TrimLeft(b, "\r\n\t ")
+	if len(text) == 0 {
+		return until(b)
+	}
 	const longest = 20 // of a method in use
-	for i, c := range b[:min(len(b), longest)] {
+	for i, c := range text[:min(len(text), longest)] {
 		if c == ' ' && i > 0 {
 			return httpKind
 		}
 		if !('A' <= c && c <= 'Z') {
-			return opaque
+			break
 		}
 	}
-	if len(b) >= longest {
+	if !token(string(text[:1])) {
 		return opaque
+	}
+	line, _, whole := bytes.Cut(text, []byte("\n"))
+	if whole {
+		line = bytes.TrimSuffix(line, []byte("\r"))
+	}
+	for i, c := range line {
+		if (c < ' ' && c != '\t' || c == 0x7f) && (whole || c != '\r' || i < len(line)-1) {
+			return opaque // no server takes it for a request
+		}
+	}
+	switch {
+	case !whole:
+		return until(b)
+	case bytes.Contains(bytes.ToUpper(line), []byte("HTTP/")):
+		return httpKind
+	}
+	return opaque
+}
+
+// until bounds how long a first line is waited for: longer than any that a
+// server takes, it is refused as HTTP that cannot be read.
+func until(b []byte) kind {
+	if len(b) > mostHead {
+		return httpKind
 	}
 	return unclear
 }

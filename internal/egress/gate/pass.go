@@ -180,7 +180,7 @@ func (i *inspector) refuse(name, why string) error {
 }
 
 // requests carries requests of HTTP/1, each of which is judged. Once the client
-// has asked for another protocol the rest is carried as it is.
+// has asked for another protocol and speaks it the rest is carried as it is.
 func (i *inspector) requests(to io.Writer, client *net.TCPConn, said []byte) error {
 	r := bufio.NewReaderSize(io.MultiReader(strings.NewReader(string(said)), client), 16<<10)
 	for n := 0; ; n++ {
@@ -214,9 +214,27 @@ func (i *inspector) requests(to io.Writer, client *net.TCPConn, said []byte) err
 		if err := size.copy(to, r); err != nil {
 			return err
 		}
-		if len(q.all("Upgrade")) > 0 {
+		if len(q.all("Upgrade")) > 0 && !moreHTTP(r) {
 			_, err := io.Copy(to, r)
 			return err
+		}
+	}
+}
+
+// moreHTTP says whether a client that has asked for another protocol goes on with
+// HTTP, as it must when the server did not hear of the other one.
+func moreHTTP(r *bufio.Reader) bool {
+	for n := 1; ; n = r.Buffered() + 1 {
+		_, err := r.Peek(n)
+		said, _ := r.Peek(r.Buffered())
+		switch k := lookText(said); {
+		case errors.Is(err, bufio.ErrBufferFull):
+			return true // and refused, as a line that is too long
+		case k == unclear && err == nil:
+		case k == unclear && len(said) > 0, k == httpKind:
+			return true
+		default:
+			return false
 		}
 	}
 }
