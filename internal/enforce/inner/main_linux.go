@@ -47,6 +47,9 @@ func Main() {
 	// ignored, since the command would inherit an ignored one.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTTIN,
 		unix.SIGTTOU, unix.SIGHUP, unix.SIGPIPE)
+	if os.Getpid() == 1 {
+		deafen()
+	}
 	status, err := run(builder, gated)
 	if err != nil {
 		send(failure(err))
