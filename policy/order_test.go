@@ -55,6 +55,7 @@ func valid() *rapid.Generator[policy.Policy] {
 		}
 		if p.Network.Mode == policy.Gated {
 			p.Network.Allow, p.Network.Deny = draw("allow", someRules), draw("deny", someRules)
+			p.Network.AnySNI = rapid.Bool().Draw(t, "any sni")
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "accepted") {
 			if p.Accept == nil {
@@ -64,7 +65,7 @@ func valid() *rapid.Generator[policy.Policy] {
 		}
 		p.Protect.AllowConfig = draw("config", someConfig)
 		if p.Profile == policy.FullAccess {
-			p.Network.Mode, p.Network.Allow, p.Network.Deny = policy.Open, nil, nil
+			p.Network.Mode, p.Network.Allow, p.Network.Deny, p.Network.AnySNI = policy.Open, nil, nil, false
 			p.Env.NoScrub = rapid.Bool().Draw(t, "noscrub")
 			return p
 		}
@@ -89,6 +90,7 @@ func sloppy() *rapid.Generator[policy.Policy] {
 		p.Workspace = rapid.SampledFrom(bad).Draw(t, "any workspace")
 		p.Read, p.Write, p.Reads.Only, p.Protect.AllowConfig = list("r"), list("w"), list("o"), list("c")
 		p.Protect.Hidden, p.Network.Deny, p.Network.Allow, p.Env.Pass = list("h"), list("d"), list("a"), list("e")
+		p.Network.AnySNI = rapid.Bool().Draw(t, "any name")
 		p.Network.Mode = policy.NetworkMode(rapid.IntRange(-1, 3).Draw(t, "any mode"))
 		p.Home = policy.Home(rapid.IntRange(-1, 2).Draw(t, "any home"))
 		p.Commands = policy.Commands(rapid.IntRange(-1, 2).Draw(t, "any commands"))
@@ -255,6 +257,7 @@ func answers(p policy.Policy) map[string]bool {
 	open := p.Network.Mode == policy.Open
 	a["reach the host"] = open
 	a["reach the public"] = open || gated && p.Network.Public
+	a["hide a name in TLS"] = open || gated && (p.Network.Public || p.Network.AnySNI)
 	for _, r := range someRules {
 		based := p.Network.Public && strings.HasSuffix(strings.TrimSuffix(r, ":443"), ".example")
 		a["reach "+r] = open || gated && (based || slices.Contains(p.Network.Allow, r)) && !slices.Contains(p.Network.Deny, r)
@@ -358,6 +361,13 @@ func TestWithinEdges(t *testing.T) {
 			p.Network.Allow = []string{"a.example", "b:5432"}
 			p.Network.Deny = []string{"B:5432"}
 		}), gated, true, false},
+		{"any name in TLS", with(gated, func(p *policy.Policy) {
+			p.Network.Public, p.Network.Allow, p.Network.AnySNI = false, []string{"b.example"}, true
+		}), with(gated, func(p *policy.Policy) { p.Network.Public, p.Network.Allow = false, []string{"b.example"} }), false, true},
+		{"any name within the public base", with(gated, func(p *policy.Policy) {
+			p.Network.Public, p.Network.Allow, p.Network.AnySNI = false, []string{"b.example"}, true
+		}), gated, true, false},
+		{"any name with the public base", with(gated, func(p *policy.Policy) { p.Network.AnySNI = true }), gated, true, true},
 		{"published port", with(gated, func(p *policy.Policy) { p.Network.Publish = []uint16{80, 81} }), gated, false, true},
 		{"passed variable", base, with(base, func(p *policy.Policy) { p.Env.Pass = []string{"A"} }), true, false},
 		{"other value", with(base, func(p *policy.Policy) { p.Env.Set = map[string]string{"A": "1"} }),

@@ -120,6 +120,10 @@ type Network struct {
 	Public bool
 	// Allow and Deny are rules; deny beats allow.
 	Allow, Deny []string
+	// AnySNI lets TLS through that names no host or hides the name, where only
+	// hosts in Allow are reached. It means nothing with Public, where no name
+	// inside of a connection is looked at.
+	AnySNI bool
 	// Publish lists ports inside that the host may reach.
 	Publish []uint16
 }

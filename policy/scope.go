@@ -20,6 +20,7 @@ type scope struct {
 	commands Commands
 	mode     NetworkMode
 	public   bool
+	anySNI   bool // always true with public
 	allow    []string
 	deny     []string
 	publish  []uint16
@@ -100,6 +101,7 @@ func (s *scope) setNetwork(n Network) {
 		s.publish = sorted(n.Publish)
 	case Gated:
 		s.public = n.Public
+		s.anySNI = n.AnySNI || n.Public
 		s.deny = spelled(n.Deny)
 		s.allow = minus(spelled(n.Allow), s.deny)
 		if s.public {
@@ -120,10 +122,11 @@ func (s scope) policy() Policy {
 		Write:    s.write,
 		Protect:  Protect{Hidden: s.hidden, Locked: s.locked, AllowConfig: s.unlocked},
 		Commands: s.commands,
-		Network:  Network{Mode: s.mode, Public: s.public, Allow: s.allow, Deny: s.deny, Publish: s.publish},
-		Env:      Env{Pass: s.pass, Set: s.set, NoScrub: s.passAll, Redact: s.redact},
-		Home:     s.home,
-		Limits:   spelledLimits(s.limits),
+		Network: Network{Mode: s.mode, Public: s.public, AnySNI: s.anySNI && !s.public,
+			Allow: s.allow, Deny: s.deny, Publish: s.publish},
+		Env:    Env{Pass: s.pass, Set: s.set, NoScrub: s.passAll, Redact: s.redact},
+		Home:   s.home,
+		Limits: spelledLimits(s.limits),
 	}
 	if p.Profile == Nothing {
 		return Policy{}

@@ -212,6 +212,9 @@ func (p Policy) checkNetwork() error {
 			}
 		}
 	}
+	if n.AnySNI && n.Mode != Gated {
+		return invalid("sni any says nothing, because the network is "+n.Mode.String(), "use --network gated, or leave it out")
+	}
 	for _, port := range n.Publish {
 		if port == 0 {
 			return invalid("port 0 cannot be published", "name a port between 1 and 65535")

@@ -158,10 +158,14 @@ except Exception as e: print(%q, type(e).__name__, e)'; `, to, to, name, to+" "+
 				t.Errorf("%s: %q: %s\n%s", what, line, r.all(), log)
 			}
 		}
-		for _, want := range []string{"evil.test port 443: its TLS on a connection to allowed.test names this host, and no rule allows it", "names no host"} {
+		for _, want := range []string{"evil.test port 443: its TLS on a connection to allowed.test names this host, and no rule allows it", "names no host, and only listed hosts are allowed\nhint: --sni any\n"} {
 			if !strings.Contains(r.stderr, want) {
 				t.Errorf("stderr does not tell %q: %s", want, r.stderr)
 			}
+		}
+		r, log = w.inside(j, hello("allowed.test", "None")+hello("allowed.test", `"evil.test"`), "--only-host", "allowed.test", "--sni", "any")
+		if n := strings.Count(strings.ToLower(r.stdout), "access denied"); n != 1 || !strings.Contains(r.stderr, "names this host, and no rule allows it") {
+			t.Errorf("--sni any: %s\n%s", r.all(), log)
 		}
 		if r, log := w.inside(j, hello("allowed.test", `"evil.test"`)); strings.Contains(strings.ToLower(r.stdout), "access denied") {
 			t.Errorf("base public: %s\n%s", r.all(), log)

@@ -62,6 +62,7 @@ const MaxPorts = 64
 type Rules struct {
 	base        Base
 	private     bool
+	anySNI      bool
 	allow, deny []host.Rule
 }
 
@@ -70,7 +71,7 @@ type Rules struct {
 // gate stands, they are what our own requests are held to: base public. The
 // error is POLICY_INVALID with the right spelling.
 func Compile(n policy.Network) (*Rules, error) {
-	r := &Rules{}
+	r := &Rules{anySNI: n.AnySNI}
 	switch {
 	case n.Mode == policy.Open, n.Mode == policy.Gated && n.Public:
 		r.base = Public
@@ -118,6 +119,9 @@ func (r *Rules) Base() Base {
 // Listed says whether only what rules list is allowed, so that a name inside of
 // an allowed connection matters.
 func (r *Rules) Listed() bool { return r.Base() == Listed }
+
+// AnySNI says whether TLS to a listed host may name none or hide the name.
+func (r *Rules) AnySNI() bool { return r != nil && r.anySNI }
 
 // WithPrivate returns rules that also allow what base Public keeps closed, the
 // caller's own loopback and private networks, but never metadata. It is for the

@@ -262,10 +262,10 @@ func (b *builder) modes() error {
 		}
 		p.Network.Public = (was.Mode != policy.Gated || was.Public) && b.onlyLayer == noLayer
 	case policy.Offline:
-		p.Network.Public, p.Network.Allow, p.Network.Deny = false, nil, nil
+		p.Network.Public, p.Network.Allow, p.Network.Deny, p.Network.AnySNI = false, nil, nil, false
 	case policy.Open:
 		if was.Mode != policy.Open {
-			p.Network.Public, p.Network.Allow = false, nil
+			p.Network.Public, p.Network.Allow, p.Network.AnySNI = false, nil, false
 		}
 		if b.onlyLayer != noLayer && b.onlyLayer >= b.modeLayer {
 			for _, r := range b.rules {
@@ -289,7 +289,7 @@ func (b *builder) void(r rule) bool {
 	switch r.Key {
 	case "deny-host":
 		return b.e.Policy.Network.Mode == policy.Offline
-	case "allow-host", "only-host":
+	case "allow-host", "only-host", "sni":
 		return b.e.Policy.Network.Mode != policy.Gated && r.layer < b.modeLayer
 	}
 	return false

@@ -47,6 +47,7 @@ func keys() []key {
 		{"only-host", list, `["example.com"]`, "the only hosts that are reached: names, `*.name` (not the name itself), addresses, networks, each with ports such as `:443`, `:80,443` or `:3000-3010`"},
 		{"allow-host", list, `["example.com:8443"]`, "hosts that are reached besides; a rule without a port means 80 and 443; a name opens public addresses only, others must be named by address, but for `localhost`"},
 		{"deny-host", list, `["example.com"]`, "hosts that are never reached; a rule without a port means all"},
+		{"sni", word, `"any"`, "what TLS to a listed host must name: `listed` (the default), a host that is reached, or `any`, also none or a hidden one"},
 		{"publish", ports, `[8080]`, "ports of the command that the host reaches, on a loopback address of the workspace's own"},
 		{"fetch", word, `"public"`, "`public`, `listed` or `none`: what the fetch tool reaches, instead of what the network says"},
 		{"env", list, `["CI", "LANG=C.UTF-8"]`, "variables that pass, or NAME=VALUE that are set"},
@@ -158,6 +159,9 @@ func set(e *Effective, c Change) (err error) {
 		}
 	case "deny-host":
 		p.Network.Deny = add(p.Network.Deny, s)
+	case "sni":
+		s, err = oneOf("sni", s, "listed", "any")
+		p.Network.AnySNI = s == "any"
 	case "publish":
 		n, perr := strconv.ParseUint(s, 10, 16)
 		if perr != nil || n == 0 {

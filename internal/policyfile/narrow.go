@@ -111,6 +111,8 @@ func widens(below Effective, c Change) bool {
 		return q.Profile > p.Profile
 	case "network":
 		return q.Network.Mode > p.Network.Mode
+	case "sni":
+		return q.Network.AnySNI && !p.Network.AnySNI
 	case "commands":
 		return q.Commands > p.Commands
 	case "home":

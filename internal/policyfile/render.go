@@ -130,6 +130,9 @@ func (r *renderer) network(n policy.Network) {
 	}
 	r.elements(key, n.Allow, allow, quoted, from)
 	r.list("deny-host", n.Deny, false)
+	if n.AnySNI {
+		r.scalar("sni", "any")
+	}
 	var ports []string
 	for _, p := range n.Publish {
 		ports = append(ports, strconv.Itoa(int(p)))

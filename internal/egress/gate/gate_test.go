@@ -208,6 +208,40 @@ func TestHello(t *testing.T) {
 	}
 }
 
+// TestJudgeHello: a name that is missing or hidden needs the policy's word, and
+// one that can be read must be allowed whatever the policy says of those.
+func TestJudgeHello(t *testing.T) {
+	for _, tt := range []struct {
+		h           hello
+		good        bool
+		listed, any bool // whether it passes
+		remedy      string
+	}{
+		{hello{name: "a.test"}, true, true, true, ""},
+		{hello{name: "B.test."}, true, true, true, ""},
+		{hello{name: "evil.test"}, true, false, false, "--allow-host evil.test"},
+		{hello{name: "10.0.0.5"}, true, false, false, "--allow-host 10.0.0.5"},
+		{hello{}, true, false, true, anyName},
+		{hello{encrypted: true}, true, false, true, anyName},
+		{hello{name: "a.test", encrypted: true}, true, false, true, anyName},
+		{hello{name: "front.test", encrypted: true}, true, false, true, anyName},
+		{hello{name: "a b"}, true, false, false, noList},
+		{hello{}, false, false, false, noList},
+	} {
+		for _, anySNI := range []bool{false, true} {
+			g, _ := gateFor(t, policy.Network{Allow: []string{"a.test", "b.test"}, AnySNI: anySNI}, nil)
+			err := (&inspector{gate: g, name: "a.test", port: 443}).judgeHello(tt.h, tt.good)
+			want := tt.listed && !anySNI || tt.any && anySNI
+			if (err == nil) != want {
+				t.Errorf("%+v, any %v: got %v, want %v", tt.h, anySNI, err, want)
+			}
+			if list, _ := g.Denials(); !want && (len(list) != 1 || list[0].Remedy != tt.remedy) {
+				t.Errorf("%+v, any %v: denials %+v", tt.h, anySNI, list)
+			}
+		}
+	}
+}
+
 func FuzzHello(f *testing.F) {
 	f.Add(helloOf(f, "name.test"))
 	f.Add([]byte{0x16, 3, 1, 0, 4, 1, 0, 0, 0})

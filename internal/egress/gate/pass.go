@@ -147,15 +147,17 @@ func (i *inspector) rest(to io.Writer, client *net.TCPConn, said []byte) (int64,
 func (i *inspector) judgeHello(h hello, good bool) error {
 	switch {
 	case !good:
-		return i.refuse(i.name, "its TLS cannot be read")
+		return i.refuse("its TLS cannot be read", noList)
+	case i.gate.rules.AnySNI() && (h.encrypted || h.name == ""):
+		return nil // a name beside a hidden one is only that of whoever unwraps it
 	case h.encrypted:
-		return i.refuse(i.name, "its TLS may hide another name, and only listed hosts are allowed")
+		return i.refuse("its TLS may hide another name, and only listed hosts are allowed", anyName)
 	case h.name == "":
-		return i.refuse(i.name, "its TLS names no host, and only listed hosts are allowed")
+		return i.refuse("its TLS names no host, and only listed hosts are allowed", anyName)
 	}
 	parsed, err := host.Parse(h.name)
 	if err != nil {
-		return i.refuse(i.name, "its TLS names something that is no host")
+		return i.refuse("its TLS names something that is no host", noList)
 	}
 	return i.judge(parsed, "its TLS")
 }
@@ -174,8 +176,15 @@ func (i *inspector) judge(h host.Host, what string) error {
 	return errRefused
 }
 
-func (i *inspector) refuse(name, why string) error {
-	i.gate.log.add(egress.Denial{Name: name, Addr: netip.Addr{}, Port: i.port, Proto: egress.TCP, Verdict: egress.Verdict{Rule: why, Remedy: "--network gated without --only-host"}})
+// The ways out of a refusal that is about no host.
+const (
+	anyName = "--sni any"
+	noList  = "--network gated without --only-host"
+)
+
+// refuse tells what no rule about hosts would allow; remedy is the flag that does.
+func (i *inspector) refuse(why, remedy string) error {
+	i.gate.log.add(egress.Denial{Name: i.name, Port: i.port, Proto: egress.TCP, Verdict: egress.Verdict{Rule: why, Remedy: remedy}})
 	return errRefused
 }
 
@@ -195,7 +204,7 @@ func (i *inspector) requests(to io.Writer, client *net.TCPConn, said []byte) err
 			return nil
 		}
 		if errors.Is(err, errHead) {
-			return unclear(i.refuse(i.name, "its HTTP can be read in two ways, or is HTTP/2 without TLS"))
+			return unclear(i.refuse("its HTTP can be read in two ways, or is HTTP/2 without TLS", noList))
 		}
 		if err != nil {
 			return err
@@ -203,7 +212,7 @@ func (i *inspector) requests(to io.Writer, client *net.TCPConn, said []byte) err
 		h, _, err := q.host()
 		size, serr := q.body()
 		if err != nil || serr != nil || q.method == "CONNECT" || !strings.HasPrefix(q.target, "/") && q.target != "*" {
-			return unclear(i.refuse(i.name, "its HTTP can be read in two ways"))
+			return unclear(i.refuse("its HTTP can be read in two ways", noList))
 		}
 		if err := i.judge(h, "its HTTP"); err != nil {
 			return unclear(err)
