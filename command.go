@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/egress"
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/guard"
 	"github.com/tether-sandbox/tether/internal/plan"
@@ -176,6 +177,9 @@ func (s *Session) runOnce(ctx context.Context, c Command, argv []string, e effec
 		stderr = stream.NewCapture(limit)
 		stderr.Watch = c.Watch
 		cmd.Stderr = stderr
+	}
+	if cmd.Upstream, err = egress.UpstreamOf(e.policy.Network, s.environ); err != nil {
+		return Result{}, err
 	}
 	out, err := s.world.Run(ctx, p, cmd)
 	if err != nil {

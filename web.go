@@ -70,6 +70,10 @@ func (w *Web) open(ctx context.Context, e effect) error {
 	if err != nil {
 		return err
 	}
+	upstream, err := egress.UpstreamOf(network, s.environ)
+	if err != nil {
+		return err
+	}
 	w.widened = nil
 	if slices.Contains(s.environ, privateVariable+"=1") {
 		rules = rules.WithPrivate()
@@ -80,7 +84,7 @@ func (w *Web) open(ctx context.Context, e effect) error {
 		return err
 	}
 	w.red = s.redactor(e, p)
-	w.dialer = egress.Dialer{Rules: rules, Resolver: s.resolver, Denied: func(d egress.Denial) {
+	w.dialer = egress.Dialer{Rules: rules, Resolver: s.resolver, Upstream: upstream, Denied: func(d egress.Denial) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.denials = append(w.denials, Denial{What: d.String(), Rule: d.Rule, Code: fault.EgressDenied, Remedy: d.Remedy})

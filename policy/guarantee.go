@@ -81,7 +81,7 @@ func ParseAccept(s string) (Guarantee, Grade, error) {
 // starts under p.
 //
 // Read, write, secrets and process are required Complete, and so is network
-// unless it is open. Limits are required Complete once Processes, MemoryBytes
+// unless it is open, or Partial with an upstream proxy. Limits are required Complete once Processes, MemoryBytes
 // or FileBytes is set; time and output need no help of the kernel. IPC is
 // required only as far as Accept names it: naming it is asking for it.
 // FullAccess requires nothing.
@@ -114,8 +114,11 @@ func (p Policy) builtin(g Guarantee) Grade {
 	}
 	switch g {
 	case NetworkGuarantee:
-		if p.Network.Mode == Open {
+		switch {
+		case p.Network.Mode == Open:
 			return None
+		case p.Network.Mode == Gated && p.Network.Upstream != "":
+			return Partial
 		}
 	case IPC:
 		return None

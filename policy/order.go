@@ -14,6 +14,7 @@ package policy
 //   - p must hide and lock every pattern that q does, literally the same.
 //   - A network rule covers only the same rule, however it is spelled; the
 //     public base covers every rule by name on its ports, and any name in TLS.
+//   - An upstream proxy covers itself alone, and going there without one.
 //   - p must redact the value of every variable that q does.
 //   - Variables to pass and to set are covered by the same entry. That Set
 //     beats Pass is not looked at; NoScrub passes all.
@@ -143,7 +144,8 @@ func (s scope) networkWithin(t scope) bool {
 	if !coveredBy(s.publish, t.publish) {
 		return false
 	}
-	return s.mode == Offline || (!s.public || t.public) && (!s.anySNI || t.anySNI) && len(t.unallowed(s.allow)) == 0
+	return s.mode == Offline || (!s.public || t.public) && (!s.anySNI || t.anySNI) &&
+		(s.upstream == "" || s.upstream == t.upstream) && len(t.unallowed(s.allow)) == 0
 }
 
 func (s scope) envWithin(t scope) bool {
@@ -220,12 +222,15 @@ func (m *scope) meetNetwork(s, t scope) {
 	}
 	m.deny = sorted(s.deny, t.deny)
 	if s.mode == Open {
-		m.public, m.anySNI, m.publish = t.public, t.anySNI, t.publish
+		m.public, m.anySNI, m.upstream, m.publish = t.public, t.anySNI, t.upstream, t.publish
 		m.allow = minus(t.allow, m.deny)
 		return
 	}
 	m.publish = both(s.publish, t.publish)
 	m.public, m.anySNI = s.public && t.public, s.anySNI && t.anySNI
+	if s.upstream == t.upstream {
+		m.upstream = s.upstream
+	}
 	m.allow = minus(sorted(minus(s.allow, t.unallowed(s.allow)), minus(t.allow, s.unallowed(t.allow))), m.deny)
 	if m.public {
 		m.allow = minusFunc(m.allow, byBase)

@@ -26,6 +26,9 @@ func few[T any](g *rapid.Generator[T]) *rapid.Generator[[]T] { return rapid.Slic
 
 func oneOf[T any](list ...T) *rapid.Generator[T] { return rapid.SampledFrom(list) }
 
+// someProxies are upstream proxies; two of them are one.
+var someProxies = []string{"", "", policy.UpstreamEnvironment, "http://p.example:3128", "HTTP://P.example:3128/"}
+
 // valid draws a policy that passes Validate.
 func valid() *rapid.Generator[policy.Policy] {
 	return rapid.Custom(func(t *rapid.T) policy.Policy {
@@ -56,6 +59,7 @@ func valid() *rapid.Generator[policy.Policy] {
 		if p.Network.Mode == policy.Gated {
 			p.Network.Allow, p.Network.Deny = draw("allow", someRules), draw("deny", someRules)
 			p.Network.AnySNI = rapid.Bool().Draw(t, "any sni")
+			p.Network.Upstream = rapid.SampledFrom(someProxies).Draw(t, "upstream")
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "accepted") {
 			if p.Accept == nil {
@@ -66,6 +70,7 @@ func valid() *rapid.Generator[policy.Policy] {
 		p.Protect.AllowConfig = draw("config", someConfig)
 		if p.Profile == policy.FullAccess {
 			p.Network.Mode, p.Network.Allow, p.Network.Deny, p.Network.AnySNI = policy.Open, nil, nil, false
+			p.Network.Upstream = ""
 			p.Env.NoScrub = rapid.Bool().Draw(t, "noscrub")
 			return p
 		}
@@ -91,6 +96,7 @@ func sloppy() *rapid.Generator[policy.Policy] {
 		p.Read, p.Write, p.Reads.Only, p.Protect.AllowConfig = list("r"), list("w"), list("o"), list("c")
 		p.Protect.Hidden, p.Network.Deny, p.Network.Allow, p.Env.Pass = list("h"), list("d"), list("a"), list("e")
 		p.Network.AnySNI = rapid.Bool().Draw(t, "any name")
+		p.Network.Upstream = rapid.SampledFrom(append([]string{"socks5://x", "http://u:p@x"}, someProxies...)).Draw(t, "any upstream")
 		p.Network.Mode = policy.NetworkMode(rapid.IntRange(-1, 3).Draw(t, "any mode"))
 		p.Home = policy.Home(rapid.IntRange(-1, 2).Draw(t, "any home"))
 		p.Commands = policy.Commands(rapid.IntRange(-1, 2).Draw(t, "any commands"))
@@ -258,6 +264,9 @@ func answers(p policy.Policy) map[string]bool {
 	a["reach the host"] = open
 	a["reach the public"] = open || gated && p.Network.Public
 	a["hide a name in TLS"] = open || gated && (p.Network.Public || p.Network.AnySNI)
+	for _, u := range []string{policy.UpstreamEnvironment, "http://p.example:3128"} {
+		a["chain to "+u] = open || gated && strings.TrimSuffix(strings.ToLower(p.Network.Upstream), "/") == u
+	}
 	for _, r := range someRules {
 		based := p.Network.Public && strings.HasSuffix(strings.TrimSuffix(r, ":443"), ".example")
 		a["reach "+r] = open || gated && (based || slices.Contains(p.Network.Allow, r)) && !slices.Contains(p.Network.Deny, r)
@@ -368,6 +377,9 @@ func TestWithinEdges(t *testing.T) {
 			p.Network.Public, p.Network.Allow, p.Network.AnySNI = false, []string{"b.example"}, true
 		}), gated, true, false},
 		{"any name with the public base", with(gated, func(p *policy.Policy) { p.Network.AnySNI = true }), gated, true, true},
+		{"an upstream proxy", with(gated, func(p *policy.Policy) { p.Network.Upstream = "environment" }), gated, false, true},
+		{"another one", with(gated, func(p *policy.Policy) { p.Network.Upstream = "environment" }),
+			with(gated, func(p *policy.Policy) { p.Network.Upstream = "http://p" }), false, false},
 		{"published port", with(gated, func(p *policy.Policy) { p.Network.Publish = []uint16{80, 81} }), gated, false, true},
 		{"passed variable", base, with(base, func(p *policy.Policy) { p.Env.Pass = []string{"A"} }), true, false},
 		{"other value", with(base, func(p *policy.Policy) { p.Env.Set = map[string]string{"A": "1"} }),

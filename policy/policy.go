@@ -124,9 +124,17 @@ type Network struct {
 	// hosts in Allow are reached. It means nothing with Public, where no name
 	// inside of a connection is looked at.
 	AnySNI bool
+	// Upstream is the URL of an HTTP proxy, without credentials, through which the
+	// gate reaches public hosts, or UpstreamEnvironment; empty is none. The proxy
+	// resolves the names, so that their addresses are not judged.
+	Upstream string
 	// Publish lists ports inside that the host may reach.
 	Publish []uint16
 }
+
+// UpstreamEnvironment is a value of Network.Upstream: the proxies that the
+// caller's variables HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY name.
+const UpstreamEnvironment = "environment"
 
 // Env says which of the caller's variables reach a command.
 type Env struct {

@@ -21,6 +21,7 @@ type scope struct {
 	mode     NetworkMode
 	public   bool
 	anySNI   bool // always true with public
+	upstream string
 	allow    []string
 	deny     []string
 	publish  []uint16
@@ -102,6 +103,7 @@ func (s *scope) setNetwork(n Network) {
 	case Gated:
 		s.public = n.Public
 		s.anySNI = n.AnySNI || n.Public
+		s.upstream = spelledProxy(n.Upstream)
 		s.deny = spelled(n.Deny)
 		s.allow = minus(spelled(n.Allow), s.deny)
 		if s.public {
@@ -122,7 +124,7 @@ func (s scope) policy() Policy {
 		Write:    s.write,
 		Protect:  Protect{Hidden: s.hidden, Locked: s.locked, AllowConfig: s.unlocked},
 		Commands: s.commands,
-		Network: Network{Mode: s.mode, Public: s.public, AnySNI: s.anySNI && !s.public,
+		Network: Network{Mode: s.mode, Public: s.public, AnySNI: s.anySNI && !s.public, Upstream: s.upstream,
 			Allow: s.allow, Deny: s.deny, Publish: s.publish},
 		Env:    Env{Pass: s.pass, Set: s.set, NoScrub: s.passAll, Redact: s.redact},
 		Home:   s.home,
@@ -194,6 +196,14 @@ func spelled(list []string) []string {
 		}
 	}
 	return sorted(out)
+}
+
+// spelledProxy returns a proxy in its one spelling. What is none stays as it is.
+func spelledProxy(s string) string {
+	if p, err := host.ParseProxy(s); s != "" && s != UpstreamEnvironment && err == nil && p.User == "" && p.Password == "" {
+		return p.String()
+	}
+	return s
 }
 
 // byBase tells whether the public base allows all that a rule does: a name on

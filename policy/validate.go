@@ -215,6 +215,17 @@ func (p Policy) checkNetwork() error {
 	if n.AnySNI && n.Mode != Gated {
 		return invalid("sni any says nothing, because the network is "+n.Mode.String(), "use --network gated, or leave it out")
 	}
+	if n.Upstream != "" {
+		if n.Mode != Gated {
+			return invalid("an upstream proxy would not be used, because the network is "+n.Mode.String(), "use --network gated, or leave it out")
+		}
+		if p, err := host.ParseProxy(n.Upstream); n.Upstream != UpstreamEnvironment && (err != nil || p.User != "" || p.Password != "") {
+			if err != nil {
+				return invalid(err.Error(), err.(*host.Error).Hint)
+			}
+			return invalid("a policy holds no credentials, and the upstream proxy has some", "put them into the variable HTTPS_PROXY, and write upstream = \"environment\"")
+		}
+	}
 	for _, port := range n.Publish {
 		if port == 0 {
 			return invalid("port 0 cannot be published", "name a port between 1 and 65535")

@@ -2,7 +2,7 @@ package main
 
 import (
 	"bufio"
-
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net"
@@ -170,8 +170,63 @@ func serveInternet() {
 			_, _ = d.WriteTo([]byte(hostData), from)
 		}
 	}()
+	// A proxy that wants credentials, and knows a name that nobody else does.
+	x, err := net.Listen("tcp", ":3128")
+	fatal(err)
+	go func() {
+		for {
+			c, err := x.Accept()
+			if err != nil {
+				return
+			}
+			go serveProxy(c, say)
+		}
+	}()
 	say("READY")
 	select {}
+}
+
+// proxyPassword is what the proxy of that internet wants of its user, me.
+const proxyPassword = "pr0xy-pa55word-QxZ17"
+
+// serveProxy serves one tunnel, to wherever it is asked to.
+func serveProxy(c net.Conn, say func(string, ...any)) {
+	defer c.Close()
+	r := bufio.NewReader(c)
+	q, err := http.ReadRequest(r)
+	if err != nil {
+		return
+	}
+	say("TUNNEL %s %s", q.Method, q.RequestURI)
+	credentials := "Basic " + base64.StdEncoding.EncodeToString([]byte("me:"+proxyPassword))
+	if q.Header.Get("Proxy-Authorization") != credentials {
+		_, _ = io.WriteString(c, "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+		return
+	}
+	name, port, _ := net.SplitHostPort(q.RequestURI)
+	addr := name
+	if lines := zone[name+"."]; len(lines) > 0 {
+		addr = strings.Fields(lines[0])[0]
+	}
+	if name == "only-the-proxy.test" {
+		addr = pub
+	}
+	if net.ParseIP(addr) == nil {
+		_, _ = io.WriteString(c, "HTTP/1.1 502 Bad Gateway\r\n\r\n")
+		return
+	}
+	server, err := net.Dial("tcp", net.JoinHostPort(addr, port))
+	if err != nil {
+		_, _ = io.WriteString(c, "HTTP/1.1 502 Bad Gateway\r\n\r\n")
+		return
+	}
+	defer server.Close()
+	_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+	go func() {
+		_, _ = io.Copy(server, r)
+		_ = server.(*net.TCPConn).CloseWrite()
+	}()
+	_, _ = io.Copy(c, server)
 }
 
 // logged tells of every connection.

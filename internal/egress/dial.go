@@ -76,6 +76,8 @@ type Dialer struct {
 	// Resolver resolves allowed names; nil is the host's own, with its hosts
 	// file.
 	Resolver Resolver
+	// Upstream, when not nil, is asked for what it chains.
+	Upstream *Upstream
 	// Denied, when not nil, is told of every denial.
 	Denied func(Denial)
 	// Timeout bounds one connection attempt; zero is 30 s.
@@ -120,8 +122,26 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 }
 
 // Dial dials a name, or an address when name is empty. Family is "4" or "6" for
-// those addresses alone, or empty.
-func (d *Dialer) Dial(ctx context.Context, name string, addr netip.Addr, port uint16, family string) (*net.TCPConn, error) {
+// those addresses alone, or empty; an upstream proxy dials as it likes.
+func (d *Dialer) Dial(ctx context.Context, name string, addr netip.Addr, port uint16, family string) (Conn, error) {
+	timeout := d.Timeout
+	if timeout == 0 {
+		timeout = builtinTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if d.Upstream != nil {
+		to, err := d.allowed(name, addr, port)
+		if err != nil {
+			return nil, err
+		}
+		if d.Upstream.itself(to.Name, to.Addr, port) {
+			return nil, d.refuse(Denial{Name: to.Name, Addr: to.Addr, Port: port, Proto: TCP, Verdict: Verdict{Rule: "it is the upstream proxy itself"}})
+		}
+		if p := d.Upstream.proxy(to.Name, to.Addr, port); p != nil {
+			return d.chain(ctx, p, to, port)
+		}
+	}
 	addrs, err := d.Judge(ctx, name, addr, port)
 	if err != nil {
 		return nil, err
@@ -137,35 +157,24 @@ func (d *Dialer) Dial(ctx context.Context, name string, addr netip.Addr, port ui
 			return nil, &net.DNSError{Err: "no address of this family", Name: name, IsNotFound: true}
 		}
 	}
-	timeout := d.Timeout
-	if timeout == 0 {
-		timeout = builtinTimeout
+	c, err := race(ctx, addrs, port)
+	if err != nil {
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	return race(ctx, addrs, port)
+	return c, nil
 }
 
 // Judge returns the addresses that may be dialled for a name, or for an address
 // when name is empty: all that it has, or an error.
 func (d *Dialer) Judge(ctx context.Context, name string, addr netip.Addr, port uint16) ([]netip.Addr, error) {
-	if name != "" {
-		h, err := host.Parse(name)
-		if err != nil {
-			return nil, d.refuse(Denial{Name: name, Port: port, Proto: TCP, Verdict: Verdict{Rule: err.Error()}})
-		}
-		name = h.Name
-		if h.Addr.IsValid() {
-			addr = h.Addr
-		}
+	to, err := d.allowed(name, addr, port)
+	if err != nil {
+		return nil, err
 	}
-	v := d.Rules.Decide(name, addr, port, TCP)
-	if !v.Allow {
-		return nil, d.refuse(Denial{Name: name, Addr: addr, Port: port, Proto: TCP, Verdict: v})
+	if to.Addr.IsValid() {
+		return []netip.Addr{to.Addr}, nil
 	}
-	if addr.IsValid() {
-		return []netip.Addr{addr.Unmap()}, nil
-	}
+	name = to.Name
 	addrs, err := d.Lookup(ctx, name)
 	if err != nil {
 		return nil, err
@@ -176,6 +185,40 @@ func (d *Dialer) Judge(ctx context.Context, name string, addr netip.Addr, port u
 		}
 	}
 	return addrs, nil
+}
+
+// allowed judges what a client asks for, before anything is looked up.
+func (d *Dialer) allowed(name string, addr netip.Addr, port uint16) (host.Host, error) {
+	if name != "" {
+		h, err := host.Parse(name)
+		if err != nil {
+			return h, d.refuse(Denial{Name: name, Port: port, Proto: TCP, Verdict: Verdict{Rule: err.Error()}})
+		}
+		name = h.Name
+		if h.Addr.IsValid() {
+			addr = h.Addr
+		}
+	}
+	if v := d.Rules.Decide(name, addr, port, TCP); !v.Allow {
+		return host.Host{}, d.refuse(Denial{Name: name, Addr: addr, Port: port, Proto: TCP, Verdict: v})
+	}
+	if addr.IsValid() {
+		return host.Host{Addr: addr.Unmap()}, nil
+	}
+	return host.Host{Name: name}, nil
+}
+
+// Families says which families of addresses a name has, if it may be resolved.
+// One that only the upstream proxy resolves counts as having IPv4.
+func (d *Dialer) Families(ctx context.Context, name string) (four, six bool, err error) {
+	if v := d.Rules.MayResolve(name); v.Allow && d.Upstream.Chains(name, netip.Addr{}, 0) {
+		return true, false, nil
+	}
+	addrs, err := d.Lookup(ctx, name)
+	for _, a := range addrs {
+		four, six = four || a.Is4(), six || a.Is6()
+	}
+	return four, six, err
 }
 
 // Lookup resolves a name that the rules let be resolved, and judges no address.

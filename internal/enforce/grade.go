@@ -78,6 +78,11 @@ func Grades(kind Kind, p *plan.Plan, m Machine) []Graded {
 	case policy.Offline:
 		add(policy.NetworkGuarantee, policy.Complete, "network namespace with a loopback of its own", "")
 	case policy.Gated:
+		if p.Policy.Network.Upstream != "" {
+			add(policy.NetworkGuarantee, policy.Partial, "network namespace of its own; the gate lets out what the rules allow",
+				"the upstream proxy resolves names, and may find any address for one that is allowed")
+			break
+		}
 		add(policy.NetworkGuarantee, policy.Complete, "network namespace of its own; the gate lets out what the rules allow", "")
 	default:
 		add(policy.NetworkGuarantee, policy.None, "the host's network",

@@ -66,6 +66,7 @@ func New(verb string) *Flags {
 	f.Set.Func("deny-host", "never let out what `RULE` names (repeatable)", f.rule("deny-host", same))
 	f.Set.Func("only-host", "let out only what `RULE` names, instead of public hosts (repeatable)", f.rule("only-host", same))
 	f.Set.Func("sni", "what TLS to hosts of --only-host must name, `WHICH`: listed (default) or any, also none or a hidden one", f.rule("sni", same))
+	f.Set.Func("upstream", "reach public hosts through an HTTP proxy, `URL` without credentials, or environment: what HTTPS_PROXY says", f.rule("upstream", same))
 	f.Set.Func("publish", "let the host reach `PORT` inside, on a loopback address of its own (repeatable)", f.rule("publish", same))
 	f.Set.Func("fetch", "what tether fetch may reach, `WHAT`: public, listed or none (default: what the network says)", f.rule("fetch", same))
 	f.Set.Func("allow-read", "also show `PATH`, read-only (repeatable)", f.rule("allow-read", absolute))

@@ -198,7 +198,7 @@ func (b *builder) fetchNetwork() policy.Network {
 			}
 		}
 	}
-	return policy.Network{Mode: policy.Gated, Public: b.fetch == "public", Allow: n.Allow, Deny: n.Deny}
+	return policy.Network{Mode: policy.Gated, Public: b.fetch == "public", Allow: n.Allow, Deny: n.Deny, Upstream: n.Upstream}
 }
 
 // set is the function set, with a map of variables that is this builder's own:
@@ -262,10 +262,10 @@ func (b *builder) modes() error {
 		}
 		p.Network.Public = (was.Mode != policy.Gated || was.Public) && b.onlyLayer == noLayer
 	case policy.Offline:
-		p.Network.Public, p.Network.Allow, p.Network.Deny, p.Network.AnySNI = false, nil, nil, false
+		p.Network.Public, p.Network.Allow, p.Network.Deny, p.Network.AnySNI, p.Network.Upstream = false, nil, nil, false, ""
 	case policy.Open:
 		if was.Mode != policy.Open {
-			p.Network.Public, p.Network.Allow, p.Network.AnySNI = false, nil, false
+			p.Network.Public, p.Network.Allow, p.Network.AnySNI, p.Network.Upstream = false, nil, false, ""
 		}
 		if b.onlyLayer != noLayer && b.onlyLayer >= b.modeLayer {
 			for _, r := range b.rules {
@@ -289,7 +289,7 @@ func (b *builder) void(r rule) bool {
 	switch r.Key {
 	case "deny-host":
 		return b.e.Policy.Network.Mode == policy.Offline
-	case "allow-host", "only-host", "sni":
+	case "allow-host", "only-host", "sni", "upstream":
 		return b.e.Policy.Network.Mode != policy.Gated && r.layer < b.modeLayer
 	}
 	return false

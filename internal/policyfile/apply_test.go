@@ -140,6 +140,9 @@ func TestForeignFile(t *testing.T) {
 		{``, `sni = "any"`, "sni"},
 		{`sni = "any"`, `sni = "any"`, ""},
 		{`sni = "any"`, `sni = "listed"`, ""},
+		{``, `upstream = "environment"`, "upstream"},
+		{`upstream = "environment"`, `upstream = "environment"`, ""},
+		{`upstream = "environment"`, `upstream = "http://p"`, "upstream"},
 		{``, `publish = [80]`, "publish"},
 		{``, `fetch = "public"`, "fetch"},
 		{``, `profile = "read-only"`, ""},
@@ -227,7 +230,7 @@ func changes() *rapid.Generator[[]policyfile.Change] {
 		"allow-write": {"/srv/out", "/srv", "~/x"}, "protect": {"*.a", "x/**"}, "lock": {"*.a", "*.b"},
 		"allow-config": {".vscode", ".idea/x"}, "network": {"none", "gated", "open"},
 		"only-host": {"a.example", "b.example:22", "A.example", ""}, "allow-host": {"a.example", "c.example"}, "deny-host": {"a.example", "d.example"},
-		"sni": {"any", "listed"}, "publish": {"80", "81"}, "fetch": {"public"}, "env": {"A", "B", "A=1", "A=2"}, "set-env": {"A=1", "C=x"}, "redact": {"A", "B"},
+		"sni": {"any", "listed"}, "upstream": {"environment", "http://p.example:3128"}, "publish": {"80", "81"}, "fetch": {"public"}, "env": {"A", "B", "A=1", "A=2"}, "set-env": {"A=1", "C=x"}, "redact": {"A", "B"},
 		"home": {"private", "workspace"}, "no-scrub": {"true", "false"}, "timeout": {"1s", "120s", "5m"},
 		"max-output": {"1", "1M", "1G"}, "max-procs": {"1", "9"}, "max-memory": {"1M", "2T"}, "max-file-size": {"3"},
 		"provider": {"auto", "native", "guard"}, "accept": {"secrets=none", "secrets=complete", "ipc=partial", "ipc=none", "limits=none", "network=partial"},
@@ -235,7 +238,7 @@ func changes() *rapid.Generator[[]policyfile.Change] {
 	}
 	names := make([]string, 0, len(pool))
 	for _, k := range strings.Fields(`profile commands reads allow-read allow-write protect lock allow-config network only-host
-		allow-host deny-host sni publish fetch env set-env redact home no-scrub timeout max-output max-procs max-memory max-file-size
+		allow-host deny-host sni upstream publish fetch env set-env redact home no-scrub timeout max-output max-procs max-memory max-file-size
 		provider accept approval audit`) {
 		names = append(names, k)
 	}

@@ -48,6 +48,7 @@ func keys() []key {
 		{"allow-host", list, `["example.com:8443"]`, "hosts that are reached besides; a rule without a port means 80 and 443; a name opens public addresses only, others must be named by address, but for `localhost`"},
 		{"deny-host", list, `["example.com"]`, "hosts that are never reached; a rule without a port means all"},
 		{"sni", word, `"any"`, "what TLS to a listed host must name: `listed` (the default), a host that is reached, or `any`, also none or a hidden one"},
+		{"upstream", word, `"environment"`, "an HTTP proxy through which public hosts are reached: its URL without credentials, or `environment`, which is what HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY say; it resolves names, whose addresses are then not judged"},
 		{"publish", ports, `[8080]`, "ports of the command that the host reaches, on a loopback address of the workspace's own"},
 		{"fetch", word, `"public"`, "`public`, `listed` or `none`: what the fetch tool reaches, instead of what the network says"},
 		{"env", list, `["CI", "LANG=C.UTF-8"]`, "variables that pass, or NAME=VALUE that are set"},
@@ -162,6 +163,8 @@ func set(e *Effective, c Change) (err error) {
 	case "sni":
 		s, err = oneOf("sni", s, "listed", "any")
 		p.Network.AnySNI = s == "any"
+	case "upstream":
+		p.Network.Upstream = s
 	case "publish":
 		n, perr := strconv.ParseUint(s, 10, 16)
 		if perr != nil || n == 0 {

@@ -113,6 +113,8 @@ func widens(below Effective, c Change) bool {
 		return q.Network.Mode > p.Network.Mode
 	case "sni":
 		return q.Network.AnySNI && !p.Network.AnySNI
+	case "upstream":
+		return q.Network.Upstream != p.Network.Upstream
 	case "commands":
 		return q.Commands > p.Commands
 	case "home":

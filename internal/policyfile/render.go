@@ -133,6 +133,9 @@ func (r *renderer) network(n policy.Network) {
 	if n.AnySNI {
 		r.scalar("sni", "any")
 	}
+	if n.Upstream != "" {
+		r.scalar("upstream", n.Upstream)
+	}
 	var ports []string
 	for _, p := range n.Publish {
 		ports = append(ports, strconv.Itoa(int(p)))

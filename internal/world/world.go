@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tether-sandbox/tether/internal/egress"
 	"github.com/tether-sandbox/tether/internal/egress/gate"
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/plan"
@@ -88,6 +89,8 @@ type Command struct {
 	// Guard, when set, is put before each server that the command speaks to in
 	// clear text through the gate; see gate.Options.
 	Guard func(to io.Writer) io.WriteCloser
+	// Upstream is the proxy that the gate goes through, if any.
+	Upstream *egress.Upstream
 	// Check, when set, is asked right before the command starts, when all else
 	// is prepared; its error is that of Run.
 	Check func(ctx context.Context) error

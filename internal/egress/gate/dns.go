@@ -84,7 +84,7 @@ func (g *Gate) resource(ctx context.Context, q dnsmessage.Question) (dnsmessage.
 		// rules to judge.
 		return dnsmessage.RCodeNotImplemented, nil
 	}
-	addrs, err := g.dialer.Lookup(ctx, parsed.Name)
+	four, six, err := g.dialer.Families(ctx, parsed.Name)
 	if err != nil {
 		if dns, ok := errors.AsType[*net.DNSError](err); ok && !dns.IsNotFound || ctx.Err() != nil {
 			return dnsmessage.RCodeServerFailure, nil
@@ -98,13 +98,11 @@ func (g *Gate) resource(ctx context.Context, q dnsmessage.Question) (dnsmessage.
 	if host.IsLocal(parsed.Name) { // the sandbox's own, where the ports that lead out are, too
 		v4, v6 = netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()
 	}
-	for _, a := range addrs {
-		if a.Is4() && q.Type == dnsmessage.TypeA {
-			return dnsmessage.RCodeSuccess, &dnsmessage.AResource{A: v4.As4()}
-		}
-		if a.Is6() && q.Type == dnsmessage.TypeAAAA {
-			return dnsmessage.RCodeSuccess, &dnsmessage.AAAAResource{AAAA: v6.As16()}
-		}
+	switch {
+	case four && q.Type == dnsmessage.TypeA:
+		return dnsmessage.RCodeSuccess, &dnsmessage.AResource{A: v4.As4()}
+	case six && q.Type == dnsmessage.TypeAAAA:
+		return dnsmessage.RCodeSuccess, &dnsmessage.AAAAResource{AAAA: v6.As16()}
 	}
 	return dnsmessage.RCodeSuccess, nil
 }

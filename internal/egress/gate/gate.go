@@ -10,6 +10,7 @@ package gate
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -25,6 +26,8 @@ type Options struct {
 	Rules *egress.Rules
 	// Resolver resolves allowed names; nil is the host's own.
 	Resolver egress.Resolver
+	// Upstream, when not nil, is the proxy through which public hosts are reached.
+	Upstream *egress.Upstream
 	// Secret is what a client of the proxy must know.
 	Secret string
 	// Guard, when not nil, is put before each server that a client speaks to in
@@ -58,7 +61,7 @@ const mostQuestions = 128
 func New(o Options) *Gate {
 	g := &Gate{rules: o.Rules, secret: o.Secret, guard: o.Guard, slots: make(chan struct{}, mostQuestions), open: map[io.Closer]struct{}{}}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
-	g.dialer = egress.Dialer{Rules: o.Rules, Resolver: &cache{from: o.Resolver}, Denied: g.log.add, Timeout: 2 * time.Minute}
+	g.dialer = egress.Dialer{Rules: o.Rules, Resolver: &cache{from: o.Resolver}, Upstream: o.Upstream, Denied: g.log.add, Timeout: 2 * time.Minute}
 	return g
 }
 
@@ -124,7 +127,7 @@ func (g *Gate) accept(l net.Listener, serve func(*net.TCPConn)) {
 // relay carries bytes both ways until both ends are done. An end that only stops
 // sending goes on to receive; one that breaks breaks the other. What the client
 // says is carried by say.
-func (g *Gate) relay(client, server *net.TCPConn, say func(io.Writer, io.Reader) (int64, error)) {
+func (g *Gate) relay(client *net.TCPConn, server egress.Conn, say func(io.Writer, io.Reader) (int64, error)) {
 	if !g.keep(server) {
 		g.drop(client)
 		return
@@ -132,7 +135,7 @@ func (g *Gate) relay(client, server *net.TCPConn, say func(io.Writer, io.Reader)
 	defer g.drop(client)
 	defer g.drop(server)
 	done := make(chan struct{})
-	one := func(to, from *net.TCPConn, carry func(io.Writer, io.Reader) (int64, error)) {
+	one := func(to, from egress.Conn, carry func(io.Writer, io.Reader) (int64, error)) {
 		_, err := carry(to, from)
 		if errors.Is(err, errRefused) { // the client has been told, and may read it
 			reset(server)
@@ -155,13 +158,22 @@ func (g *Gate) relay(client, server *net.TCPConn, say func(io.Writer, io.Reader)
 }
 
 // reset ends a connection as one that broke.
-func reset(c *net.TCPConn) {
-	_ = c.SetLinger(0)
+func reset(c egress.Conn) {
+	switch c := c.(type) {
+	case *net.TCPConn:
+		_ = c.SetLinger(0)
+	case *tls.Conn: // to an upstream proxy
+		if t, ok := c.NetConn().(*net.TCPConn); ok {
+			_ = t.SetLinger(0)
+			t.Close()
+			return
+		}
+	}
 	c.Close()
 }
 
 // dialLocal dials the host's own loopback, by whichever name the rules open it.
-func (g *Gate) dialLocal(port uint16) (*net.TCPConn, error) {
+func (g *Gate) dialLocal(port uint16) (egress.Conn, error) {
 	if g.rules.Decide("localhost", netip.Addr{}, port, egress.TCP).Allow {
 		return g.dialer.Dial(g.ctx, "localhost", netip.Addr{}, port, "")
 	}

@@ -100,7 +100,7 @@ type side struct {
 type held struct {
 	first first
 	// server is the other end, once it is there.
-	server *net.TCPConn
+	server egress.Conn
 	name   string
 }
 
@@ -222,7 +222,7 @@ func (s *side) judge(h *held) {
 	})
 }
 
-func (s *side) dial(h *held) (*net.TCPConn, error) {
+func (s *side) dial(h *held) (egress.Conn, error) {
 	addr, port := h.first.dst.Addr(), h.first.dst.Port()
 	g := s.gate
 	if s.local {

@@ -17,10 +17,11 @@ import (
 // pass carries an allowed connection to its end. Where the rules list names, the
 // name that the client gives inside of it must be allowed as well: an allowed
 // host that serves others, as those of large providers do, must not lead there.
-func (g *Gate) pass(client, server *net.TCPConn, name string, port uint16, early []byte) {
+func (g *Gate) pass(client *net.TCPConn, server egress.Conn, name string, port uint16, early []byte) {
 	listed := name != "" && g.rules.Listed()
 	i := inspector{gate: g, name: name, port: port, early: early}
-	if addr, ok := server.RemoteAddr().(*net.TCPAddr); ok {
+	// A proxy's address is not that of the host.
+	if addr, ok := server.RemoteAddr().(*net.TCPAddr); ok && !g.dialer.Upstream.Chains(name, addr.AddrPort().Addr().Unmap(), port) {
 		i.addr = addr.AddrPort().Addr().Unmap()
 	}
 	if !listed && g.guard != nil {

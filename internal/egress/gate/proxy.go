@@ -179,12 +179,12 @@ func (g *Gate) absolute(c *net.TCPConn, r *bufio.Reader, q *request) {
 }
 
 // dialHost dials a name or an address.
-func (g *Gate) dialHost(h host.Host, port uint16) (*net.TCPConn, error) {
+func (g *Gate) dialHost(h host.Host, port uint16) (egress.Conn, error) {
 	return g.dialer.Dial(g.ctx, h.Name, h.Addr, port, "")
 }
 
 // tunnel carries a connection whose client may have sent something already.
-func (g *Gate) tunnel(c *net.TCPConn, r *bufio.Reader, server *net.TCPConn, name string, port uint16) {
+func (g *Gate) tunnel(c *net.TCPConn, r *bufio.Reader, server egress.Conn, name string, port uint16) {
 	_ = c.SetReadDeadline(time.Time{})
 	early, _ := r.Peek(r.Buffered())
 	g.pass(c, server, name, port, append([]byte(nil), early...))
@@ -239,7 +239,7 @@ func (g *Gate) socks(c *net.TCPConn, r *bufio.Reader) {
 		g.drop(c)
 		return
 	}
-	var server *net.TCPConn
+	var server egress.Conn
 	if code == socksOK {
 		var err error
 		if server, err = g.dialHost(to, port); err != nil {

@@ -32,17 +32,18 @@ func netOf(p policy.Policy) enforce.Net {
 // outlet is a run's way out: the gate, once the inner stage has made its
 // sockets. A run without one has a nil gate and no order.
 type outlet struct {
-	rules  *egress.Rules
-	secret string
-	guard  func(to io.Writer) io.WriteCloser
-	set    map[string]string // what the policy sets itself
+	rules    *egress.Rules
+	secret   string
+	guard    func(to io.Writer) io.WriteCloser
+	upstream *egress.Upstream
+	set      map[string]string // what the policy sets itself
 
 	gate *gate.Gate
 	link enforce.GateLink
 	why  string
 }
 
-func newOutlet(p *plan.Plan, kind enforce.Kind, guard func(io.Writer) io.WriteCloser) (*outlet, error) {
+func newOutlet(p *plan.Plan, kind enforce.Kind, guard func(io.Writer) io.WriteCloser, upstream *egress.Upstream) (*outlet, error) {
 	if p.Policy.Network.Mode != policy.Gated || kind == enforce.Unconfined || kind == enforce.Guard {
 		return &outlet{}, nil
 	}
@@ -54,7 +55,7 @@ func newOutlet(p *plan.Plan, kind enforce.Kind, guard func(io.Writer) io.WriteCl
 	if _, err := rand.Read(secret[:]); err != nil {
 		return nil, err
 	}
-	return &outlet{guard: guard, rules: rules, secret: hex.EncodeToString(secret[:]), set: p.Policy.Env.Set}, nil
+	return &outlet{guard: guard, upstream: upstream, rules: rules, secret: hex.EncodeToString(secret[:]), set: p.Policy.Env.Set}, nil
 }
 
 // order is what the inner stage is asked for.
@@ -74,7 +75,7 @@ func (o *outlet) order() *enforce.GateOrder {
 // serve begins to serve the sockets that the inner stage made.
 func (o *outlet) serve(s enforce.GateSockets, why string) error {
 	o.close()
-	o.gate, o.link, o.why = gate.New(gate.Options{Rules: o.rules, Secret: o.secret, Guard: o.guard}), s.Link, why
+	o.gate, o.link, o.why = gate.New(gate.Options{Rules: o.rules, Upstream: o.upstream, Secret: o.secret, Guard: o.guard}), s.Link, why
 	if s.Link == enforce.Proxy {
 		return o.gate.ServeProxy(s.Proxy, s.Near.Listeners)
 	}
@@ -101,6 +102,9 @@ func (o *outlet) report(out *world.Outcome) {
 		g := &out.Grades[i]
 		if g.Guarantee != policy.NetworkGuarantee {
 			continue
+		}
+		if name := o.upstream.String(); name != "" {
+			g.Means += ", through the upstream proxy " + name
 		}
 		switch o.link {
 		case enforce.Veth:

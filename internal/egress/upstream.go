@@ -1,0 +1,346 @@
+package egress
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/host"
+	"github.com/tether-sandbox/tether/policy"
+)
+
+// Conn is a connection whose two halves can be closed one by one.
+type Conn interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// Upstream is a proxy of the caller's network through which public hosts are
+// reached. The rules judge every connection before it is asked for anything; it
+// resolves the names, so that the addresses of those are not judged here.
+//
+// Rules that open what is not public (an address, localhost) are dialled past
+// it, and so is what the caller exempts by NO_PROXY: there addresses are judged
+// as ever. The zero value, and a nil pointer, chain nothing.
+type Upstream struct {
+	web, rest *host.Proxy // for port 80, and for the other ports; nil is none
+	exempt    []exemption
+}
+
+// exemption is one entry of NO_PROXY.
+type exemption struct {
+	all    bool
+	prefix netip.Prefix
+	name   string
+	below  bool // only what lies below the name
+	port   uint16
+}
+
+// UpstreamOf returns the proxies that a policy chains: none, one by its URL, or
+// those that the caller's environment names in http_proxy (for port 80),
+// https_proxy, all_proxy and no_proxy, in small letters or capitals. The error
+// is POLICY_INVALID, and shows no credentials.
+func UpstreamOf(n policy.Network, environ []string) (*Upstream, error) {
+	if n.Upstream == "" || n.Mode != policy.Gated {
+		return nil, nil
+	}
+	if n.Upstream != policy.UpstreamEnvironment {
+		p, err := host.ParseProxy(n.Upstream)
+		if err != nil {
+			return nil, unreadable("upstream", err)
+		}
+		return &Upstream{web: &p, rest: &p}, nil
+	}
+	read := func(name string) (string, string) {
+		for _, name := range []string{name, strings.ToUpper(name)} {
+			for _, kv := range environ {
+				if value, ok := strings.CutPrefix(kv, name+"="); ok && value != "" {
+					return name, value
+				}
+			}
+		}
+		return "", ""
+	}
+	proxy := func(names ...string) (*host.Proxy, error) {
+		for _, name := range names {
+			name, value := read(name)
+			if value == "" {
+				continue
+			}
+			p, err := host.ParseProxy(value)
+			if err != nil {
+				return nil, unreadable("the variable "+name, err)
+			}
+			return &p, nil
+		}
+		return nil, nil
+	}
+	var u Upstream
+	var err error
+	if u.rest, err = proxy("https_proxy", "all_proxy"); err != nil {
+		return nil, err
+	}
+	if u.web, err = proxy("http_proxy", "all_proxy"); err != nil {
+		return nil, err
+	}
+	_, list := read("no_proxy")
+	for _, s := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }) {
+		if e, ok := parseExemption(s); ok {
+			u.exempt = append(u.exempt, e)
+		}
+	}
+	return &u, nil
+}
+
+func unreadable(where string, err error) error {
+	hint := ""
+	if e, ok := err.(*host.Error); ok {
+		hint = e.Hint
+	}
+	return fault.New(fault.PolicyInvalid, where+": "+err.Error()).WithHint(hint)
+}
+
+// parseExemption reads *, an address, a network, a name with what lies below it,
+// or .name for that alone; all but networks may have a port. What it cannot read
+// exempts nothing.
+func parseExemption(s string) (e exemption, ok bool) {
+	if s == "*" {
+		return exemption{all: true}, true
+	}
+	if p, err := netip.ParsePrefix(s); err == nil {
+		return exemption{prefix: p.Masked()}, true
+	}
+	s = strings.TrimPrefix(s, "*")
+	if name, port, err := net.SplitHostPort(s); err == nil {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return e, false
+		}
+		s, e.port = name, uint16(n)
+	}
+	s, e.below = strings.CutPrefix(s, ".")
+	h, err := host.Parse(s)
+	if err != nil {
+		return e, false
+	}
+	if e.name = h.Name; h.Addr.IsValid() {
+		e.prefix = netip.PrefixFrom(h.Addr, h.Addr.BitLen())
+	}
+	return e, true
+}
+
+func (e exemption) holds(name string, addr netip.Addr, port uint16) bool {
+	switch {
+	case e.port != 0 && e.port != port:
+		return false
+	case e.all:
+		return true
+	case e.prefix.IsValid():
+		return name == "" && e.prefix.Contains(addr)
+	}
+	return name != "" && (name == e.name && !e.below || host.Below(name, e.name))
+}
+
+// proxy returns the proxy for a host, nil for one that is dialled past it. Port
+// 0 stands for one that is not known yet.
+func (u *Upstream) proxy(name string, addr netip.Addr, port uint16) *host.Proxy {
+	if u == nil || host.IsLocal(name) || host.IsMetadata(name) || name == "" && host.ClassOf(addr) != host.Public {
+		return nil
+	}
+	for _, e := range u.exempt {
+		if e.holds(name, addr, port) {
+			return nil
+		}
+	}
+	const http = 80
+	if port == http || port == 0 && u.rest == nil {
+		return u.web
+	}
+	return u.rest
+}
+
+// Chains says whether a host is reached through the proxy.
+func (u *Upstream) Chains(name string, addr netip.Addr, port uint16) bool {
+	return u.proxy(name, addr, port) != nil
+}
+
+// String names the proxies, without credentials; empty where there is none.
+func (u *Upstream) String() string {
+	switch {
+	case u == nil || u.rest == nil && u.web == nil:
+		return ""
+	case u.rest == nil:
+		return u.web.String()
+	case u.web == nil || *u.web == *u.rest:
+		return u.rest.String()
+	}
+	return u.rest.String() + " and " + u.web.String()
+}
+
+// itself says whether a host is one of the proxies: whoever may speak to it
+// could ask for what the rules refuse.
+func (u *Upstream) itself(name string, addr netip.Addr, port uint16) bool {
+	if u == nil {
+		return false
+	}
+	for _, p := range []*host.Proxy{u.web, u.rest} {
+		if p != nil && p.Port == port && (name != "" && p.At.Name == name || name == "" && p.At.Addr.IsValid() && p.At.Addr == addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// chain asks a proxy for a connection to a host that was judged.
+func (d *Dialer) chain(ctx context.Context, p *host.Proxy, to host.Host, port uint16) (Conn, error) {
+	failed := func(why string) error {
+		x := Denial{Name: to.Name, Addr: to.Addr, Port: port, Proto: TCP, Verdict: Verdict{Rule: "the upstream proxy " + why}}
+		return d.refuse(x)
+	}
+	c, err := d.reach(ctx, p)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, failed("cannot be reached: " + reason(err))
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+	status, err := ask(c, p, to.Join(port))
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	switch {
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case err != nil:
+		err = failed("does not answer as a proxy does: " + reason(err))
+	case status/100 == 2:
+		return c, nil
+	case status == 407 && p.User == "":
+		err = failed("wants credentials (407)")
+	case status == 407:
+		err = failed("does not take the credentials (407)")
+	case status == 504:
+		err = errUnanswered
+	case status/100 == 5:
+		err = errors.New("the upstream proxy does not reach it (" + strconv.Itoa(status) + ")")
+	default:
+		err = failed("refuses it (" + strconv.Itoa(status) + ")")
+	}
+	c.Close()
+	return nil, err
+}
+
+// errUnanswered is for a host that does not answer the proxy.
+var errUnanswered error = unanswered{}
+
+type unanswered struct{}
+
+func (unanswered) Error() string   { return "the host does not answer the upstream proxy" }
+func (unanswered) Timeout() bool   { return true }
+func (unanswered) Temporary() bool { return true }
+
+// reason says what went wrong, without addresses that a search would find.
+func reason(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		err = op.Err
+	}
+	return err.Error()
+}
+
+// reach connects to a proxy, which is the caller's own choice and not judged.
+func (d *Dialer) reach(ctx context.Context, p *host.Proxy) (Conn, error) {
+	addrs := []netip.Addr{p.At.Addr}
+	if p.At.Name != "" {
+		r := d.Resolver
+		if r == nil {
+			r = System{}
+		}
+		var err error
+		if addrs, err = r.LookupNetIP(ctx, "ip", p.At.Name+"."); err != nil {
+			return nil, err
+		}
+		if len(addrs) == 0 {
+			return nil, errors.New("it has no address")
+		}
+		for i, a := range addrs {
+			addrs[i] = a.Unmap()
+		}
+	}
+	c, err := race(ctx, addrs, p.Port)
+	if err != nil || !p.TLS {
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
+	t := tls.Client(c, &tls.Config{ServerName: p.At.String(), NextProtos: []string{"http/1.1"}})
+	if err := t.HandshakeContext(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// mostAnswer bounds the head of a proxy's answer.
+const mostAnswer = 16 << 10
+
+// ask asks for a tunnel and returns the status of the answer. Nothing that comes
+// after the answer's head is read.
+func ask(c Conn, p *host.Proxy, target string) (status int, err error) {
+	head := "CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n"
+	if p.User != "" || p.Password != "" {
+		head += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(p.User+":"+p.Password)) + "\r\n"
+	}
+	if _, err := io.WriteString(c, head+"\r\n"); err != nil {
+		return 0, err
+	}
+	// A server may speak first, and what it says is the client's to read.
+	return readStatus(bufio.NewReaderSize(oneByOne{c}, 16))
+}
+
+// oneByOne reads no byte before it is wanted.
+type oneByOne struct{ io.Reader }
+
+func (o oneByOne) Read(b []byte) (int, error) { return o.Reader.Read(b[:min(1, len(b))]) }
+
+// readStatus reads the head of an answer up to its empty line.
+func readStatus(r *bufio.Reader) (status int, err error) {
+	var line []byte
+	for n, first := 0, true; n < mostAnswer; n++ {
+		b, err := r.ReadByte()
+		switch {
+		case err == io.EOF:
+			return 0, io.ErrUnexpectedEOF
+		case err != nil:
+			return 0, err
+		case b != '\n':
+			line = append(line, b)
+			continue
+		}
+		text := strings.TrimSuffix(string(line), "\r")
+		line = line[:0]
+		if first {
+			first = false
+			version, rest, _ := strings.Cut(text, " ")
+			code, _, _ := strings.Cut(rest, " ")
+			s, err := strconv.Atoi(code)
+			if version != "HTTP/1.1" && version != "HTTP/1.0" || err != nil || len(code) != 3 || s < 200 {
+				return 0, errors.New("its answer is no HTTP/1 answer")
+			}
+			status = s
+		} else if text == "" {
+			return status, nil
+		}
+	}
+	return 0, errors.New("its answer is too long")
+}
