@@ -20,6 +20,7 @@ demo: build
 # TETHER_NEED=all makes a missing kernel feature or program fail instead of skip.
 test: setup vet
 	@sh script/test
+	@cd internal/egress/oracle && $(GO) vet . && $(GO) test .
 
 vet:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt would change:"; gofmt -l $$(git ls-files '*.go'); exit 1; }

@@ -1,0 +1,1 @@
+// Lets the test declare a function without a body.
