@@ -124,6 +124,8 @@ func serveInternet() {
 			_, _ = w.Write(b)
 		}
 	})
+	mux.HandleFunc("/ws", webSocket)
+	fatal(serveTLS(mux, say))
 	for _, p := range ports {
 		for _, network := range []string{"tcp4", "tcp6"} {
 			l, err := net.Listen(network, ":"+p)
