@@ -136,17 +136,15 @@ w.onopen = () => w.send("hello"); w.onmessage = e => { console.log(e.data); proc
 	})
 }
 
-// nobody is who servers of the system run as in that internet: they refuse root,
-// which whoever sets it up is there. Files that are the test's are nobody's.
-const nobody = "unshare -U --map-user=65534 --map-group=65534 -- "
+// asKeeper runs a server of the system in that internet: they refuse root, which
+// whoever sets it up is there. Files that are the test's are the keeper's.
+const asKeeper = "unshare -U --map-user=64321 --map-group=64321 -- "
 
 // accounts are what the servers and clients find in /etc/passwd.
 func accounts(j *jail) string {
-	text := "root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/nonexistent:/bin/sh\n"
+	text := "root:x:0:0::/root:/bin/sh\nkeeper:*:64321:64321::/nonexistent:/bin/sh\n"
 	for _, uid := range []int{1000, foreignUID, max(os.Geteuid(), 1)} {
-		if uid != 65534 {
-			text += fmt.Sprintf("u%d:x:%d:%d::/nonexistent:/bin/sh\n", uid, uid, uid)
-		}
+		text += fmt.Sprintf("u%d:x:%d:%d::/nonexistent:/bin/sh\n", uid, uid, uid)
 	}
 	return "mount --bind " + j.write(filepath.Join(j.out, "passwd"), text) + " /etc/passwd\n"
 }
@@ -172,13 +170,14 @@ func TestPostgres(t *testing.T) {
 	initdb, postgres := systemProgram(t, "initdb"), systemProgram(t, "postgres")
 	j := gated(t, "native")
 	data := filepath.Join(j.out, "data")
-	made := exec.Command("unshare", append(strings.Fields(strings.TrimPrefix(nobody, "unshare ")), initdb, "-D", data, "-U", "me", "-A", "trust", "--no-sync", "--no-instructions")...)
+	made := exec.Command("unshare", "-U", "--map-user=65534", "--map-group=65534", "--", initdb, // it wants a name for whoever runs it
+		"-D", data, "-U", "me", "-A", "trust", "--no-sync", "--no-instructions")
 	made.Env, made.Dir = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}, "/"
 	if out, err := made.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v: %s", err, out)
 	}
-	w := world{ports: "80", setup: accounts(j) + nobody + "setpriv --pdeathsig QUIT " + postgres + " -D " + data + " -h '" + pub + "' -k '' -F -c shared_buffers=1MB >" + j.out + "/pg.log 2>&1 &\n" +
-		"for i in $(seq 200); do grep -q 'ready to accept' " + j.out + "/pg.log && break; sleep 0.05; done"}
+	w := world{ports: "80", setup: accounts(j) + asKeeper + "setpriv --pdeathsig QUIT " + postgres + " -D " + data + " -h '" + pub + "' -k '' -F -c shared_buffers=1MB >" + j.out + "/pg.log 2>&1 &\n" +
+		"for i in $(seq 200); do grep -qs 'ready to accept' " + j.out + "/pg.log && break; sleep 0.05; done"}
 	j.write(filepath.Join(data, "pg_hba.conf"), "host all all all trust\n")
 	const ask = ` -h ok.test -U me -d postgres -Atc "select 6*7; create table t as select generate_series(1,10000) n; select sum(n) from t"`
 	r, log := w.inside(j, psql+ask, "--allow-host", "ok.test:5432")
@@ -203,10 +202,10 @@ func TestGitOverSSH(t *testing.T) {
 		j.write(filepath.Join(j.out, "sshd"), fmt.Sprintf("Port 22\nListenAddress %s\nHostKey %s/host\nAuthorizedKeysFile %s/keys\nPidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\n"+
 			"SetEnv GIT_CONFIG_GLOBAL=%s/gitconfig\nLogLevel VERBOSE\n", pub, j.out, j.out, j.out))
 		w.ports = "80"
-		w.setup = "echo 0 >/proc/sys/net/ipv4/ip_unprivileged_port_start\n" + accounts(j) + nobody + "setpriv --pdeathsig TERM " + sshd + " -D -e -f " + j.out + "/sshd >" + j.out + "/sshd.log 2>&1 &\n" +
-			"for i in $(seq 200); do grep -q 'Server listening' " + j.out + "/sshd.log && break; sleep 0.05; done"
+		w.setup = "echo 0 >/proc/sys/net/ipv4/ip_unprivileged_port_start\n" + accounts(j) + asKeeper + "setpriv --pdeathsig TERM " + sshd + " -D -e -f " + j.out + "/sshd >" + j.out + "/sshd.log 2>&1 &\n" +
+			"for i in $(seq 200); do grep -qs 'Server listening' " + j.out + "/sshd.log && break; sleep 0.05; done"
 		const with = `export GIT_SSH_COMMAND="${GIT_SSH_COMMAND:-ssh} -i $PWD/deploy -o IdentitiesOnly=yes -o BatchMode=yes -o StrictHostKeyChecking=yes -o UserKnownHostsFile=$PWD/known"; `
-		url := "ssh://nobody@ok.test" + j.out + "/git/r.git"
+		url := "ssh://keeper@ok.test" + j.out + "/git/r.git"
 		r, log := w.inside(j, with+"git clone -q "+url+" c && cd c && cat f && echo PUSHED >f && git -c user.name=a -c user.email=a@b commit -qam p && git push -q origin main && echo done")
 		if said, _ := os.ReadFile(j.out + "/sshd.log"); r.stdout != "CLONED\ndone\n" || !strings.Contains(string(said), "Accepted publickey") {
 			t.Fatalf("%s\n%s\n%s", r.all(), log, said)
