@@ -38,8 +38,13 @@ type Provider struct {
 	Code fault.Code `json:"code,omitempty"`
 	Why  string     `json:"why,omitempty"`
 	Hint string     `json:"hint,omitempty"`
-	// Report has the grades that it reaches.
+	// Report has the grades that it reaches without a network.
 	Report *Report `json:"report,omitempty"`
+	// Gate is how the gate is joined with it: veth, where every program's
+	// connections come to it, or proxy, which programs must know of; empty where
+	// it cannot be built. GateWhy says why not better.
+	Gate    string `json:"gate,omitempty"`
+	GateWhy string `json:"gate_why,omitempty"`
 }
 
 // Diagnose tries every provider with a harmless command in an empty folder.
@@ -63,17 +68,31 @@ func try(ctx context.Context, name, dir string) Provider {
 	p := Provider{Name: name}
 	pol := policy.Default(dir)
 	pol.Network.Mode = policy.Offline
-	s, err := Open(ctx, Options{Policy: pol, Provider: name})
-	if err == nil {
-		var res Result
-		if res, err = s.Run(ctx, Command{Args: []string{"true"}}); err == nil && res.Exit == 0 {
-			p.Works, p.Report = true, &res.Report
-			return p
-		}
+	res, err := tryRun(ctx, pol, name)
+	if err != nil {
+		p.Code, p.Why, p.Hint = fault.CodeOf(err), fault.TextOf(err), fault.HintOf(err)
+		return p
 	}
-	if err == nil {
+	p.Works, p.Report = true, &res.Report
+	pol.Network.Mode = policy.Gated
+	gated, err := tryRun(ctx, pol, name)
+	if err != nil {
+		p.GateWhy = fault.TextOf(err)
+		return p
+	}
+	p.Gate, p.GateWhy = gated.Report.Gate, gated.gateWhy
+	return p
+}
+
+func tryRun(ctx context.Context, pol policy.Policy, name string) (Result, error) {
+	s, err := Open(ctx, Options{Policy: pol, Provider: name})
+	if err != nil {
+		return Result{}, err
+	}
+	defer s.Close()
+	res, err := s.Run(ctx, Command{Args: []string{"true"}})
+	if err == nil && res.Exit != 0 {
 		err = fault.New(fault.IsolationUnavailable, "even true(1) fails inside")
 	}
-	p.Code, p.Why, p.Hint = fault.CodeOf(err), fault.TextOf(err), fault.HintOf(err)
-	return p
+	return res, err
 }

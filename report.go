@@ -68,6 +68,8 @@ type Result struct {
 	// Unrecorded says why the log of the session does not tell how the command
 	// ended; that it was to run stands in it.
 	Unrecorded string `json:"unrecorded,omitempty"`
+
+	gateWhy string // why the gate was not joined better
 }
 
 // Report says how strong each guarantee was.
@@ -78,6 +80,9 @@ type Report struct {
 	Overall policy.Grade `json:"overall"`
 	// Grades has one entry for each guarantee.
 	Grades []Grade `json:"grades"`
+	// Gate is how the gate was joined: veth, where every program's connections
+	// come to it, or proxy, which programs must know of. Empty without a gate.
+	Gate string `json:"gate,omitempty"`
 	// Hidden counts the files and folders that were hidden.
 	Hidden int `json:"hidden"`
 	// Tried says which providers were tried before, and why they failed.
@@ -146,7 +151,7 @@ type Finding struct {
 func result(pol policy.Policy, p *plan.Plan, out world.Outcome, look guard.Verdict) Result {
 	r := Result{Outcome: Exited, Exit: out.Exit, TimedOut: out.TimedOut, Interrupted: out.Interrupted, Duration: out.Duration,
 		Denials: []Denial{}, Findings: findings(out), Report: report(pol, p, out.Provider, out.Grades)}
-	r.Report.Tried = out.Tried
+	r.Report.Tried, r.Report.Gate, r.gateWhy = out.Tried, out.Link.String(), out.LinkWhy
 	for _, n := range look.Notes {
 		r.Report.Notes = append(r.Report.Notes, Note{What: "guard: " + n.Kind.String() + ": " + n.What})
 	}

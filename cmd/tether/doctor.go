@@ -66,6 +66,14 @@ func doctorVerb(args []string, std stdio) (int, error) {
 			}
 			fmt.Fprintln(std.out, printable(line))
 		}
+		switch p.Gate {
+		case "veth":
+			fmt.Fprintln(std.out, "  gate     veth: every program's connections are judged (tried with --network gated)")
+		case "proxy":
+			fmt.Fprintln(std.out, printable("  gate     proxy: only programs that know of proxies get out, because "+p.GateWhy+" (tried with --network gated)"))
+		default:
+			fmt.Fprintln(std.out, printable("  gate     does not work here: "+p.GateWhy+"; --no-network and --network open do"))
+		}
 	}
 	return status, nil
 }

@@ -39,6 +39,17 @@ const (
 	Proxy
 )
 
+// String is veth or proxy; empty for none.
+func (l GateLink) String() string {
+	switch l {
+	case Veth:
+		return "veth"
+	case Proxy:
+		return "proxy"
+	}
+	return ""
+}
+
 // The gate's own addresses; all lie in the range for benchmarks (RFC 2544) or
 // are unique local ones, so that no host of the internet is shadowed.
 const (

@@ -125,6 +125,10 @@ type Outcome struct {
 	Duration    time.Duration
 	// Refused is what the gate did not let out, each once with how often.
 	Refused []gate.Refused
+	// Link is how the gate was joined, if there was one, and LinkWhy why it was
+	// not joined better.
+	Link    enforce.GateLink
+	LinkWhy string
 	// Notes are things that went differently than usual.
 	Notes    []string
 	Findings []gitmeta.Finding

@@ -95,6 +95,7 @@ func (o *outlet) report(out *world.Outcome) {
 		return
 	}
 	var more int
+	out.Link, out.LinkWhy = o.link, o.why
 	if out.Refused, more = o.gate.Denials(); more > 0 {
 		out.Notes = append(out.Notes, fmt.Sprintf("the gate refused %d more connections than are listed", more))
 	}
