@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tether-sandbox/tether/internal/egress"
@@ -135,6 +136,7 @@ func (g *Gate) relay(client *net.TCPConn, server egress.Conn, say func(io.Writer
 	defer g.drop(client)
 	defer g.drop(server)
 	done := make(chan struct{})
+	var ended atomic.Int32
 	one := func(to, from egress.Conn, carry func(io.Writer, io.Reader) (int64, error)) {
 		_, err := carry(to, from)
 		if errors.Is(err, errRefused) { // the client has been told, and may read it
@@ -147,7 +149,9 @@ func (g *Gate) relay(client *net.TCPConn, server egress.Conn, say func(io.Writer
 			reset(from)
 			return
 		}
-		_ = to.CloseWrite()
+		if ended.Add(1) == 1 { // the second end is closed as a whole at once
+			_ = to.CloseWrite()
+		}
 	}
 	go func() {
 		one(client, server, io.Copy)

@@ -102,6 +102,7 @@ type held struct {
 	// server is the other end, once it is there.
 	server egress.Conn
 	name   string
+	expiry *time.Timer // ends its wait
 }
 
 // mostWaiting is how many connections wait at once. More first packets are dropped,
@@ -213,13 +214,13 @@ func (s *side) judge(h *held) {
 	}
 	s.mu.Lock()
 	h.server = server
-	s.mu.Unlock()
-	s.sendAgain(f)
-	time.AfterFunc(patience, func() {
+	h.expiry = time.AfterFunc(patience, func() {
 		if s.forget(h) {
 			server.Close()
 		}
 	})
+	s.mu.Unlock()
+	s.sendAgain(f)
 }
 
 func (s *side) dial(h *held) (egress.Conn, error) {
@@ -274,6 +275,7 @@ func (s *side) arrived(c *net.TCPConn) {
 		s.gate.drop(c)
 		return
 	}
+	h.expiry.Stop()
 	if conn, err := c.SyscallConn(); err == nil { // it has done its work, and costs time for each packet
 		_ = conn.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0) })
 	}
