@@ -58,7 +58,7 @@ func sessionVerb(args []string, std stdio) (int, error) {
 		"preset": a.preset, "grant": a.grant, "revoke": a.revoke, "rm": a.remove}[name]
 	switch name {
 	case "log":
-		a.set.IntVar(&a.lines, "n", 0, "")
+		a.set.Func("n", "", a.count)
 	case "verify":
 		a.set.StringVar(&a.head, "head", "", "")
 	case "mode", "preset", "revoke":
@@ -71,7 +71,8 @@ func sessionVerb(args []string, std stdio) (int, error) {
 		a.set.DurationVar(&a.expires, "expires", 0, "")
 	}
 	if do == nil {
-		return 0, fault.New(fault.UsageInvalid, "there is no session "+strconv.Quote(name)).WithHint("tether session -h")
+		return 0, fault.New(fault.UsageInvalid, fmt.Sprintf("tether session cannot %q; it can list, show, log, verify, mode, preset, grant, revoke and rm", name)).
+			WithHint("tether session -h")
 	}
 	rest, err := a.parse(args[1:])
 	if err == nil {
@@ -100,7 +101,7 @@ func (a *sessionArgs) parse(args []string) ([]string, error) {
 			return nil, flagset.ErrHelp
 		}
 		if err != nil {
-			return nil, fault.New(fault.UsageInvalid, err.Error()).WithHint("tether session -h")
+			return nil, fault.New(fault.UsageInvalid, err.Error()).WithHint("tether " + a.set.Name() + " -h")
 		}
 		left := a.set.Args()
 		if n := len(args) - len(left); n > 0 && args[n-1] == "--" || len(left) == 0 {
@@ -108,6 +109,16 @@ func (a *sessionArgs) parse(args []string) ([]string, error) {
 		}
 		rest, args = append(rest, left[0]), left[1:]
 	}
+}
+
+// count reads how many of the last are meant: none of them is no answer.
+func (a *sessionArgs) count(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return errors.New("a number from 1 is wanted")
+	}
+	a.lines = n
+	return nil
 }
 
 func operands(rest []string, n int, what string) error {

@@ -35,11 +35,11 @@ type jsonWhy struct {
 }
 
 func whyVerb(args []string, std stdio) (int, error) {
-	a := &sessionArgs{std: std, set: flag.NewFlagSet("why", flag.ContinueOnError)}
+	a := &sessionArgs{std: std, set: flag.NewFlagSet("why", flag.ContinueOnError), lines: 10}
 	a.set.SetOutput(io.Discard)
 	a.set.Usage = func() {}
 	a.set.BoolVar(&a.json, "json", false, "")
-	a.set.IntVar(&a.lines, "n", 10, "")
+	a.set.Func("n", "", a.count)
 	for _, arg := range args {
 		if arg == "-h" || arg == "--help" {
 			fmt.Fprint(std.out, whyUsage)
@@ -47,8 +47,11 @@ func whyVerb(args []string, std stdio) (int, error) {
 		}
 	}
 	rest, err := a.parse(args)
+	if err == nil && len(rest) > 1 {
+		err = fault.New(fault.UsageInvalid, fmt.Sprintf("%d operands, where one ID is wanted", len(rest))).WithHint("tether why -h")
+	}
 	if err != nil {
-		return 0, err
+		return a.failed(err)
 	}
 	return a.failed(inStore(func(s *tether.Sessions) error {
 		id, err := one(s, rest)
