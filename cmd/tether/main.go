@@ -35,7 +35,7 @@ const usage = `usage: tether VERB [flags] [-- CMD [ARG...]]
   policy show|check|trust         the policy that holds, and the files that it comes from
   session list|show|log|verify|mode|preset|grant|revoke|rm
                                   what recorded sessions were allowed and did
-  why [ID]                        what was refused last, and what would allow it
+  why [ID]                        what a recorded session was refused last, and the way out
   doctor [--fix] [--json]         how strong each guarantee is here, and how to raise it
   clean [--quarantine]            remove Tether's caches of this user
   version                         print the version

@@ -15,7 +15,7 @@ import (
 const whyUsage = `usage: tether why [ID] [-n N] [--json]
 
 Prints the last N (10) things that were refused in a session, or in the one that
-changed last, each with the one thing that would allow it.
+changed last, each with what would allow it or what to do instead.
 `
 
 // jsonWhy is one refusal. Fields are only ever added.
@@ -82,7 +82,7 @@ func whyVerb(args []string, std stdio) (int, error) {
 				fmt.Fprintln(std.out, "  because", printable(d.Rule))
 			}
 			if d.Remedy != "" {
-				fmt.Fprintln(std.out, "  allow it by:", printable(d.Remedy))
+				fmt.Fprintln(std.out, "  hint:", printable(d.Remedy))
 			}
 		}
 		return nil
