@@ -108,7 +108,7 @@ func (a *act) settle(res *Result, failed error) {
 		f := fact.Fact{Kind: fact.Outcome, ID: a.id, Turn: turn, Exit: res.Exit}
 		switch {
 		case failed != nil:
-			f.Code, f.What = fault.CodeOf(failed), failed.Error()
+			f.Code, f.What = outcomeCode(failed), failed.Error()
 		case res.TimedOut:
 			f.Code = fault.LimitTime
 		}
@@ -134,6 +134,16 @@ func (a *act) settle(res *Result, failed error) {
 	if err := a.s.tell(facts); err != nil {
 		res.Unrecorded = err.Error()
 	}
+}
+
+// outcomeCode is the code that the log has for a failure. A context that ended is
+// the caller's doing, and no fault of ours.
+func outcomeCode(err error) fault.Code {
+	code := fault.CodeOf(err)
+	if code == fault.Internal && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		return fault.Cancelled
+	}
+	return code
 }
 
 // denies tells whether an error is the refusal of something, as opposed to its
@@ -206,7 +216,7 @@ func (a *act) end(failed error) {
 	if a.id != "" {
 		f := fact.Fact{Kind: fact.Outcome, ID: a.id, Turn: a.s.openTurn()}
 		if failed != nil {
-			f.Code = fault.CodeOf(failed)
+			f.Code = outcomeCode(failed)
 		}
 		facts = append(facts, f)
 		a.id = ""

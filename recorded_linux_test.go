@@ -189,6 +189,30 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
+// TestCancelledIsRecorded: what the caller took back is no fault of ours in the
+// log.
+func TestCancelledIsRecorded(t *testing.T) {
+	h := newHouse(t)
+	for id, end := range map[string]func() (context.Context, context.CancelFunc){
+		"cancelled": func() (context.Context, context.CancelFunc) { return context.WithCancel(ctx) },
+		"late":      func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, time.Second) },
+	} {
+		short, cancel := end()
+		if id == "cancelled" {
+			time.AfterFunc(time.Second, cancel)
+		}
+		_, err := h.open(id).Run(short, tether.Command{Args: []string{"sleep", "60"}})
+		cancel()
+		if err == nil {
+			t.Errorf("%s: no error", id)
+		}
+		facts := h.facts(id)
+		if f := facts[len(facts)-1]; f.Kind != fact.Outcome || f.Code != fault.Cancelled {
+			t.Errorf("%s: got %+v, want an outcome with %s", id, f, fault.Cancelled)
+		}
+	}
+}
+
 // TestTmpIsSafe: what a session's /tmp may hold does nothing on the host.
 func TestTmpIsSafe(t *testing.T) {
 	for _, provider := range []string{"native", "bwrap"} {

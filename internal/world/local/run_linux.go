@@ -95,7 +95,8 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 	set.Start()
 	ended, err := watch(ctx, proc, c, &out)
 	var lost error
-	if serr := set.Settled(ctx); err == nil && serr != nil && !errors.Is(serr, context.Canceled) {
+	// What the caller did not wait for is not lost by us.
+	if serr := set.Settled(ctx); err == nil && serr != nil && !errors.Is(serr, context.Canceled) && !errors.Is(serr, context.DeadlineExceeded) {
 		lost = fault.Wrap(fault.OutputLost, "the command ran, and its output could not be written", serr)
 	}
 	out.Duration, out.Interrupted = time.Since(begin), set.Interrupted()
