@@ -94,7 +94,9 @@ func (g Grant) Check() error {
 			subjects++
 		}
 	}
-	bad := func(what string) error { return fault.New(fault.PolicyInvalid, "grant: "+what) }
+	bad := func(what string) error {
+		return fault.New(fault.PolicyInvalid, "grant: "+what).WithHint("tether session -h")
+	}
 	switch {
 	case subjects != 1:
 		return bad("it must name one path, host, command or mode")
@@ -114,7 +116,7 @@ func (g Grant) Check() error {
 	}
 	if g.hidden() {
 		return fault.New(fault.ApprovalDenied, "a grant cannot open a hidden file").
-			WithHint("start a new session whose policy shows it")
+			WithHint("nothing opens it: put what may be seen into a file of another name, such as .env.example")
 	}
 	return nil
 }

@@ -22,14 +22,19 @@ const sessionUsage = `usage: tether session list                   the recorded 
        tether session log [ID] [-n N]        what happened in it
        tether session verify [ID] [--head HEAD]
                                              whether its log is as it was written
-       tether session mode ID MODE           read-only, workspace-write or full-access
-       tether session preset ID PRESET       mode and approval policy together
+       tether session mode ID MODE [--why TEXT]
+                                             read-only, workspace-write or full-access
+       tether session preset ID PRESET [--why TEXT]
+                                             read-only, workspace-write or danger-full-access:
+                                             mode and approval policy together
        tether session grant ID --read PATH | --write PATH | --host HOST:PORT | --mode MODE | -- WORD...
                             [--for once|session|project] [--expires TIME] [--why TEXT]
-       tether session revoke ID GRANT
-       tether session rm ID...
+                                             open one thing more; prints the grant's name
+       tether session revoke ID GRANT [--why TEXT]
+                                             take a grant back
+       tether session rm ID...               remove sessions that nobody uses, with their /tmp
 
---json prints objects.
+--expires TIME is from now on, such as 1h30m. --json prints objects.
 `
 
 // sessionArgs are the flags of every session verb.
@@ -68,7 +73,12 @@ func sessionVerb(args []string, std stdio) (int, error) {
 			a.set.StringVar(to, flag, "", "")
 		}
 		a.set.StringVar(&a.scope, "for", string(fact.Session), "")
-		a.set.DurationVar(&a.expires, "expires", 0, "")
+		a.set.Func("expires", "", func(text string) (err error) {
+			if a.expires, err = time.ParseDuration(text); err != nil || a.expires <= 0 {
+				return errors.New("a time to come is wanted, such as 90s or 1h30m")
+			}
+			return nil
+		})
 	}
 	if do == nil {
 		return 0, fault.New(fault.UsageInvalid, fmt.Sprintf("tether session cannot %q; it can list, show, log, verify, mode, preset, grant, revoke and rm", name)).
@@ -125,7 +135,7 @@ func operands(rest []string, n int, what string) error {
 	if len(rest) == n {
 		return nil
 	}
-	return fault.New(fault.UsageInvalid, fmt.Sprintf("%d operands, where %s is wanted", len(rest), what)).WithHint("tether session -h")
+	return fault.New(fault.UsageInvalid, fmt.Sprintf("%d operands instead of %s", len(rest), what)).WithHint("tether session -h")
 }
 
 // one returns the session that is meant: the one that is named, or else the one
@@ -225,9 +235,6 @@ func (a *sessionArgs) grant(rest []string) error {
 		}
 		g.Path = path
 	}
-	if a.expires < 0 {
-		return fault.New(fault.UsageInvalid, "a grant cannot end in the past").WithHint("--expires 1h")
-	}
 	if a.expires > 0 {
 		g.Expires = time.Now().Add(a.expires)
 	}
@@ -250,6 +257,9 @@ func (a *sessionArgs) revoke(rest []string) error {
 	}
 	return inSession(rest[0], func(s *tether.Session) error {
 		err := s.Revoke(background, rest[1], a.request())
+		if e, ok := errors.AsType[*fault.Error](err); ok && e.Hint == "" {
+			err = e.WithHint("tether session show " + rest[0])
+		}
 		if err != nil || !a.json {
 			return err
 		}
