@@ -14,7 +14,10 @@ import (
 // editVerb reads and changes files of the workspace in this process, under the
 // same policy that commands run under.
 func editVerb(args []string, std stdio) (int, error) {
-	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" {
+	if len(args) == 0 {
+		return 0, fault.New(fault.UsageInvalid, "edit needs one more word: view, write, replace, list or search").WithHint("tether edit -h")
+	}
+	if args[0] == "-h" || args[0] == "--help" {
 		fmt.Fprint(std.out, editUsage)
 		return 0, flagset.ErrHelp
 	}

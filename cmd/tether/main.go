@@ -14,6 +14,7 @@ import (
 	"github.com/tether-sandbox/tether"
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/flagset"
+	"github.com/tether-sandbox/tether/internal/typo"
 )
 
 // version is set by the linker for releases.
@@ -86,8 +87,13 @@ func run(args []string, std stdio) int {
 			names = append(names, n)
 		}
 		slices.Sort(names)
-		err := fault.New(fault.UsageInvalid, fmt.Sprintf("there is no verb %q; there are %s", first, strings.Join(names, ", "))).
-			WithHint("tether run -- " + first)
+		hint := "tether run -- " + tether.CommandLine(args[1:])
+		if near := typo.Nearest(first, names); near != "" {
+			hint = "tether " + tether.CommandLine(append([]string{near}, args[2:]...))
+		} else if slices.Contains(args[2:], "--") { // it was meant as a verb
+			hint = "tether help"
+		}
+		err := fault.New(fault.UsageInvalid, fmt.Sprintf("there is no verb %q; there are %s", first, strings.Join(names, ", "))).WithHint(hint)
 		return finish(exitOurs, err)(std.err)
 	}
 }

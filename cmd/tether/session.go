@@ -51,7 +51,10 @@ type sessionArgs struct {
 }
 
 func sessionVerb(args []string, std stdio) (int, error) {
-	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
+	if len(args) == 0 {
+		return 0, fault.New(fault.UsageInvalid, "session needs one more word, such as list or show").WithHint("tether session -h")
+	}
+	if args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
 		fmt.Fprint(std.out, sessionUsage)
 		return 0, flagset.ErrHelp
 	}
