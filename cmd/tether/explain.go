@@ -8,6 +8,7 @@ import (
 
 func explainVerb(args []string, std stdio) (int, error) {
 	f := newFlags("explain")
+	f.Operands = " [[--] CMD [ARG...]]"
 	argv, err := f.Parse(args, std.out)
 	if err != nil {
 		return 0, err

@@ -18,10 +18,7 @@ type flags struct {
 // newFlags returns the flags of a verb.
 func newFlags(verb string) *flags {
 	f := &flags{Flags: flagset.New(verb)}
-	f.Set.BoolVar(&f.json, "json", false, "print one JSON object with the output and the report")
-	f.Set.StringVar(&f.report, "report", "", "write the report as JSON to `FILE`")
-	f.Set.BoolVar(&f.verbose, "v", false, "print the report on stderr")
-	f.Set.BoolVar(&f.quiet, "q", false, "leave out the closing line on a terminal")
+	f.Set.BoolVar(&f.json, "json", false, "print one JSON object")
 	f.AddSession()
 	f.Approver = func() tether.Approver {
 		if f.asker = terminal(); f.asker == nil {
@@ -29,5 +26,16 @@ func newFlags(verb string) *flags {
 		}
 		return f.asker
 	}
+	return f
+}
+
+// newRunFlags returns the flags of a verb that runs a command and tells how it
+// went.
+func newRunFlags(verb string) *flags {
+	f := newFlags(verb)
+	f.Set.Lookup("json").Usage = "print one JSON object with the output and the report"
+	f.Set.StringVar(&f.report, "report", "", "write the report as JSON to `FILE`")
+	f.Set.BoolVar(&f.verbose, "v", false, "print the report on stderr")
+	f.Set.BoolVar(&f.quiet, "q", false, "leave out the closing line on a terminal")
 	return f
 }

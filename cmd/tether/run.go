@@ -22,7 +22,7 @@ import (
 var background = context.Background()
 
 func runVerb(args []string, std stdio) (int, error) {
-	f := newFlags("run")
+	f := newRunFlags("run")
 	argv, err := f.Parse(args, std.out)
 	if err != nil {
 		return 0, err

@@ -12,7 +12,8 @@ import (
 // link called tether-sh, or by tether -c. What a shell is given besides -c and
 // a command goes to the real shell inside.
 func shVerb(args []string, std stdio) (int, error) {
-	f := newFlags("sh")
+	f := newRunFlags("sh")
+	f.Operands = " [-c CMD [ARG...]]"
 	own, rest := f.splitShell(args)
 	more, err := f.Parse(own, std.out)
 	if err != nil {

@@ -53,9 +53,9 @@ func New(verb string) *Flags {
 	f.Set.SetOutput(io.Discard)
 	f.Set.Usage = func() {}
 
-	f.Set.Func("p", "the same as --profile", f.rule("profile", same))
+	f.Set.Func("p", "the same as --profile `PROFILE`", f.rule("profile", same))
 	f.Set.Func("profile", "`PROFILE`: read-only, workspace-write (default) or full-access", f.rule("profile", same))
-	f.Set.StringVar(&f.Workspace, "C", "", "the same as --workspace")
+	f.Set.StringVar(&f.Workspace, "C", "", "the same as --workspace `DIR`")
 	f.Set.StringVar(&f.Workspace, "workspace", "", "`DIR` that the work is about (default: the current folder)")
 
 	f.Set.Func("network", "`MODE`: gated (public hosts by name, and what rules allow), open (the host's network) or none", f.rule("network", same))
@@ -87,8 +87,8 @@ func New(verb string) *Flags {
 	f.Set.BoolFunc("no-scrub", "pass the whole environment (full-access only)", f.rule("no-scrub", same))
 	f.Set.Func("commands", "what read-only may start, `WHICH`: inspection (default) or any", f.rule("commands", same))
 
-	f.Set.Func("timeout", "end the command after `TIME`, such as 90s or 5m", f.rule("timeout", same))
-	f.Set.Func("max-output", "keep at most `SIZE` of stdout and of stderr (with --json)", f.rule("max-output", same))
+	f.Set.Func("timeout", "end the command after `TIME`, such as 90s or 5m (default: never; 2m where output is captured)", f.rule("timeout", same))
+	f.Set.Func("max-output", "keep at most `SIZE` of stdout and of stderr where they are captured: --json, mcp (default: 1M)", f.rule("max-output", same))
 	f.Set.Func("max-memory", "limit the memory of the whole tree to `SIZE`", f.rule("max-memory", same))
 	f.Set.Func("max-file-size", "limit each written file to `SIZE`", f.rule("max-file-size", same))
 	f.Set.Func("max-procs", "allow at most `N` processes and threads", f.rule("max-procs", same))
