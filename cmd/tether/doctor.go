@@ -84,13 +84,12 @@ func parseSimple(set *flag.FlagSet, args []string, out io.Writer) error {
 	err := set.Parse(args)
 	switch {
 	case err == flag.ErrHelp:
-		set.SetOutput(out)
-		set.PrintDefaults()
+		(&flagset.Flags{Set: set}).Help(out)
 		return flagset.ErrHelp
 	case err != nil:
 		return fault.New(fault.UsageInvalid, err.Error()).WithHint("tether " + set.Name() + " -h")
 	case set.NArg() > 0:
-		return fault.New(fault.UsageInvalid, fmt.Sprintf("tether %s takes no argument %q", set.Name(), set.Arg(0)))
+		return fault.New(fault.UsageInvalid, fmt.Sprintf("tether %s takes no argument %q", set.Name(), set.Arg(0))).WithHint("tether " + set.Name() + " -h")
 	}
 	return nil
 }

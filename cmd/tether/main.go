@@ -38,7 +38,7 @@ const usage = `usage: tether VERB [flags] [-- CMD [ARG...]]
                                   what recorded sessions were allowed and did
   why [ID]                        what a recorded session was refused last, and the way out
   doctor [--fix] [--json]         how strong each guarantee is here, and how to raise it
-  clean [--quarantine]            remove Tether's caches of this user
+  clean [--quarantine]            remove this user's caches, and the /tmp of each session
   version                         print the version
 
 tether VERB -h lists the flags of a verb. Exit status: the command's own;

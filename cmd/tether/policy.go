@@ -17,7 +17,8 @@ import (
 )
 
 const policyUsage = `usage: tether policy show [flags]      the policy that holds under these flags, and who set what
-       tether policy check FILE       whether a policy file is right and can be held by this build
+       tether policy check FILE       whether a policy file is right and can be held by this build;
+                                      says nothing if so
        tether policy trust [--yes]    let the workspace's file, as it is now, widen; --revoke takes it back
 `
 
@@ -36,7 +37,7 @@ func policyVerb(args []string, std stdio) (int, error) {
 		fmt.Fprint(std.out, policyUsage)
 		return 0, nil
 	}
-	return 0, fault.New(fault.UsageInvalid, "there is no policy "+strconv.Quote(args[0])+"; there are show, check and trust").
+	return 0, fault.New(fault.UsageInvalid, fmt.Sprintf("tether policy cannot %q; it can show, check and trust", args[0])).
 		WithHint("tether policy -h")
 }
 
@@ -171,8 +172,8 @@ func policyTrust(args []string, std stdio) (int, error) {
 	yes := set.Bool("yes", false, "do not ask")
 	revoke := set.Bool("revoke", false, "forget what was trusted in this workspace")
 	var dir string
-	set.StringVar(&dir, "C", ".", "the same as --workspace")
-	set.StringVar(&dir, "workspace", ".", "`DIR` whose file is meant")
+	set.StringVar(&dir, "C", ".", "the same as --workspace `DIR`")
+	set.StringVar(&dir, "workspace", ".", "`DIR` whose .tether/policy.toml is meant (default: the current folder)")
 	if err := parseSimple(set, args, std.out); err != nil {
 		return 0, err
 	}

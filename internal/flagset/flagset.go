@@ -140,7 +140,7 @@ func (f *Flags) Parse(args []string, out io.Writer) ([]string, error) {
 	err := f.Set.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		f.help(out)
+		f.Help(out)
 		return nil, ErrHelp
 	case err != nil:
 		if f.wrong != nil {
@@ -169,7 +169,8 @@ func notDefined(err error) string {
 	return ""
 }
 
-func (f *Flags) help(out io.Writer) {
+// Help prints how the verb is used, with its flags.
+func (f *Flags) Help(out io.Writer) {
 	fmt.Fprintf(out, "usage: tether %s [flags]%s\n\n", f.Set.Name(), f.Operands)
 	f.Set.VisitAll(func(fl *flag.Flag) {
 		name, text := flag.UnquoteUsage(fl)
