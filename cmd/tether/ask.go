@@ -31,7 +31,7 @@ func question(q tether.Question) (string, error) {
 	if len(q.Grant.Command) > 0 {
 		line("", "this lifts the look at the command line; what the sandbox closes stays closed")
 	}
-	b.WriteString("allow it [o]nce, for this [s]ession, for this [p]roject? anything else is no: ")
+	b.WriteString("allow it [o]nce (or [y]es), for this [s]ession, for this [p]roject? anything else is no: ")
 	if b.Len() > longest {
 		return "", fault.New(fault.ApprovalDenied, "the question is too long to be read on a terminal")
 	}
