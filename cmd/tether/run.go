@@ -156,7 +156,7 @@ func (f *flags) tell(c tether.Command, res tether.Result, to *reportFile, std st
 		fmt.Fprintln(std.err, "tether:", line)
 	}
 	if line := receipt(res); line != "" && !f.json && !f.quiet && isTerminal(std.err) {
-		fmt.Fprintln(std.err, "tether:", line)
+		fmt.Fprintln(std.err, "tether:", printable(line))
 	}
 	return nil
 }
@@ -246,10 +246,10 @@ func receipt(res tether.Result) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, many))
 		}
 	}
-	later := 0
+	var later []string
 	for _, f := range res.Findings {
 		if f.Action == "reported" {
-			later++
+			later = append(later, f.Path)
 		}
 	}
 	add(res.Report.Hidden, "secret hidden", "secrets hidden")
@@ -259,7 +259,14 @@ func receipt(res tether.Result) string {
 	}
 	add(marks, "secret redacted in the output", "secrets redacted in the output")
 	add(len(res.Denials), "thing refused", "things refused")
-	add(later, "changed file runs later on the host", "changed files run later on the host")
+	add(len(later), "changed file runs later on the host", "changed files run later on the host")
+	const most = 3
+	if len(later) > most {
+		later = append(later[:most], "...")
+	}
+	if len(later) > 0 {
+		parts[len(parts)-1] += ": " + strings.Join(later, ", ")
+	}
 	return strings.Join(parts, ", ")
 }
 
