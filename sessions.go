@@ -109,7 +109,7 @@ func (s *Sessions) List() ([]SessionInfo, error) {
 func (s *Sessions) Last() (string, error) {
 	list, err := s.List()
 	if err == nil && len(list) == 0 {
-		err = fault.Wrap(fault.StoreUnavailable, "no session is recorded", fs.ErrNotExist).
+		err = fault.New(fault.StoreUnavailable, "no session is recorded").
 			WithHint("tether run --session new -- CMD, or audit = true in a policy file")
 	}
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Sessions) there(id string) (*factlog.Store, error) {
 			}
 		}
 	}
-	return nil, fault.Wrap(fault.StoreUnavailable, fmt.Sprintf("no session is called %q", id), fs.ErrNotExist).WithHint("tether session list")
+	return nil, fault.New(fault.StoreUnavailable, fmt.Sprintf("no session is called %q", id)).WithHint("tether session list")
 }
 
 // State returns what the facts of a session add up to. Every record is verified.

@@ -2,6 +2,7 @@ package filegate
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/tether-sandbox/tether/fault"
 )
@@ -21,7 +22,11 @@ func outside(path string) error {
 	return refuse(path, "lies outside of the workspace and the added roots", hintInside)
 }
 
-func hidden(path, why string) error { return refuse(path, "is hidden: "+why, hintHidden) }
+// hidden takes the reason as the search tells it, which says "hidden" once more.
+func hidden(path, why string) error {
+	why = strings.TrimPrefix(strings.TrimPrefix(why, "hidden"), ": ")
+	return refuse(path, "is hidden: "+strings.TrimSpace(why), hintHidden)
+}
 
 func invalid(what, hint string) error { return fault.New(fault.UsageInvalid, what).WithHint(hint) }
 
