@@ -42,7 +42,7 @@ func editVerb(args []string, std stdio) (int, error) {
 		// Flags may come before and after the path.
 		var err error
 		if args, err = e.f.Parse(args, std.out); err != nil {
-			return 0, err
+			return e.f.failed(err, std)
 		}
 		if len(args) == 0 {
 			break

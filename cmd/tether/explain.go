@@ -11,7 +11,7 @@ func explainVerb(args []string, std stdio) (int, error) {
 	f.Operands = " [[--] CMD [ARG...]]"
 	argv, err := f.Parse(args, std.out)
 	if err != nil {
-		return 0, err
+		return f.failed(err, std)
 	}
 	f.Looks = true
 	s, err := f.Open(background)

@@ -27,7 +27,7 @@ var jsonPages = []struct {
 }{
 	{"tether run, tether sh", "One object when the command has ended. `--report FILE` writes the same without the output.", false,
 		[]string{"jsonResult", "Result", "Report", "Grade", "Note", "Denial", "Finding", "Redaction"}},
-	{"A failure of ours", "Printed instead, with the exit status 125, when it is Tether that failed: nothing ran, or nothing is known of its end. `doctor` tells it on stderr.", false,
+	{"A failure of ours", "Printed instead, with the exit status 125, when it is Tether that failed: nothing ran, or nothing is known of its end. `doctor` tells it on stderr, and so does every verb what is wrong before `--json` in its line.", false,
 		[]string{"jsonFailure", "jsonError"}},
 	{"tether explain", "", false, []string{"Explanation"}},
 	{"tether policy show", "", false, []string{"jsonPolicy", "jsonOrigin"}},

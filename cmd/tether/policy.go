@@ -45,11 +45,11 @@ func policyShow(args []string, std stdio) (int, error) {
 	f := newFlags("policy show")
 	f.Operands = ""
 	rest, err := f.Parse(args, std.out)
-	if err != nil {
-		return 0, err
+	if err == nil && len(rest) > 0 {
+		err = fault.New(fault.UsageInvalid, "tether policy show takes no argument "+strconv.Quote(rest[0])).WithHint("tether policy show")
 	}
-	if len(rest) > 0 {
-		return 0, fault.New(fault.UsageInvalid, "tether policy show takes no argument "+strconv.Quote(rest[0])).WithHint("tether policy show")
+	if err != nil {
+		return f.failed(err, std)
 	}
 	e, err := f.Effective()
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,11 +25,11 @@ var background = context.Background()
 func runVerb(args []string, std stdio) (int, error) {
 	f := newRunFlags("run")
 	argv, err := f.Parse(args, std.out)
-	if err != nil {
-		return 0, err
+	if err == nil && len(argv) == 0 {
+		err = fault.New(fault.UsageInvalid, "no command was given").WithHint("tether run -- CMD [ARG...]")
 	}
-	if len(argv) == 0 {
-		return 0, fault.New(fault.UsageInvalid, "no command was given").WithHint("tether run -- CMD [ARG...]")
+	if err != nil {
+		return f.failed(err, std)
 	}
 	return f.run(tether.Command{Args: argv}, std)
 }
@@ -86,6 +87,9 @@ func (f *flags) run(c tether.Command, std stdio) (int, error) {
 // failed tells of a failure of ours, and of what was found all the same, in the
 // form that was asked for.
 func (f *flags) failed(err error, std stdio, found ...tether.Finding) (int, error) {
+	if errors.Is(err, flagset.ErrHelp) {
+		return 0, err
+	}
 	if n := f.asker.interrupted(); n > 0 {
 		// As a shell tells of a signal. What was asked for did not happen.
 		finish(0, err)(std.err)

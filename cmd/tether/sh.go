@@ -17,7 +17,7 @@ func shVerb(args []string, std stdio) (int, error) {
 	own, rest := f.splitShell(args)
 	more, err := f.Parse(own, std.out)
 	if err != nil {
-		return 0, err
+		return f.failed(err, std)
 	}
 	shell := "/bin/sh"
 	if _, err := os.Stat("/bin/bash"); err == nil {
