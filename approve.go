@@ -10,6 +10,7 @@ import (
 
 	"github.com/tether-sandbox/tether/fact"
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/egress"
 	"github.com/tether-sandbox/tether/internal/factlog"
 	"github.com/tether-sandbox/tether/policy"
 )
@@ -172,6 +173,9 @@ func (s *Session) tryGrant(ctx context.Context, g fact.Grant) error {
 	var useful bool
 	if e.policy, useful = widened(e.policy, g); useful && g.Path != "" {
 		_, err = s.pin(ctx, e, "", "")
+	}
+	if useful && g.Host != "" { // what the gate cannot hold would end the session
+		_, err = egress.Compile(e.policy.Network)
 	}
 	return err
 }

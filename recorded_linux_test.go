@@ -636,6 +636,24 @@ func TestLoginName(t *testing.T) {
 	wants(t, "control", err, fault.PolicyInvalid)
 }
 
+// TestManyHosts: grants of hosts never add up to what no command could run under.
+func TestManyHosts(t *testing.T) {
+	h := newHouse(t)
+	s := h.open("d", func(o *tether.Options) { o.Policy.Network = policy.Default(h.w).Network })
+	var err error
+	given := 0
+	for ; given < 100 && err == nil; given++ {
+		_, err = s.Grant(ctx, fact.Grant{Host: fmt.Sprintf("a.test:%d", 9000+given), Scope: fact.Session}, tether.Request{By: fact.Person})
+	}
+	wants(t, "too many ports", err, fault.PolicyInvalid)
+	if given < 40 {
+		t.Errorf("control: only %d were given", given)
+	}
+	if _, err := s.Explain(ctx, tether.Command{Args: []string{"true"}}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRefusedLeavesTmp: what is refused, and would be offered, changes nothing in
 // the session's /tmp.
 func TestRefusedLeavesTmp(t *testing.T) {

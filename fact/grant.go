@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/host"
 	"github.com/tether-sandbox/tether/policy"
 )
 
@@ -106,7 +107,7 @@ func (g Grant) Check() error {
 		return bad("the scope is once, session or project")
 	case g.Path != "" && (!path.IsAbs(g.Path) || path.Clean(g.Path) != g.Path):
 		return bad("the path must be absolute and clean")
-	case g.Host != "" && (!strings.Contains(g.Host, ":") || strings.ContainsAny(g.Host, " \t\n/*")):
+	case g.Host != "" && !oneHost(g.Host):
 		return bad("the host must be one HOST:PORT")
 	}
 	if g.Mode != "" {
@@ -119,6 +120,12 @@ func (g Grant) Check() error {
 			WithHint("nothing opens it: put what may be seen into a file of another name, such as .env.example")
 	}
 	return nil
+}
+
+// oneHost says whether a rule names one host and one port.
+func oneHost(s string) bool {
+	r, err := host.ParseRule(s)
+	return err == nil && !r.Wild && (!r.Prefix.IsValid() || r.Prefix.IsSingleIP()) && len(r.Ports) == 1 && r.Ports[0].First == r.Ports[0].Last
 }
 
 func (g Grant) hidden() bool {
