@@ -139,6 +139,11 @@ func (d *Dialer) Dial(ctx context.Context, name string, addr netip.Addr, port ui
 			return nil, d.refuse(Denial{Name: to.Name, Addr: to.Addr, Port: port, Proto: TCP, Verdict: Verdict{Rule: "it is the upstream proxy itself"}})
 		}
 		if p := d.Upstream.proxy(to.Name, to.Addr, port); p != nil {
+			if to.Name != "" {
+				if v := d.Rules.DecideName(to.Name, port); !v.Allow {
+					return nil, d.refuse(Denial{Name: to.Name, Port: port, Proto: TCP, Verdict: v})
+				}
+			}
 			return d.chain(ctx, p, to, port)
 		}
 	}

@@ -247,6 +247,8 @@ type query struct {
 	name string
 	addr netip.Addr
 	port uint16
+	// last says that no address will be judged after the name.
+	last bool
 }
 
 func (q query) denied() (Verdict, bool) {
@@ -299,7 +301,7 @@ func (q query) byName() Verdict {
 	case q.publicPort():
 		return Verdict{Allow: true, Rule: "base public"}
 	case q.r.base == Public:
-		if a, ok := q.addressed(q.addr); ok {
+		if a, ok := q.addressed(q.addr); ok && !q.last {
 			return Verdict{Allow: true, Rule: "allow-host " + a.String()}
 		}
 		return Verdict{Rule: "port " + strconv.Itoa(int(q.port)) + " is not one of base public", Remedy: q.allowName()}
@@ -375,6 +377,19 @@ func allowFlag(h host.Host, port uint16) string {
 		return "--allow-host " + h.String()
 	}
 	return "--allow-host " + h.Join(port)
+}
+
+// DecideName judges a name, in its one spelling, whose addresses nobody will
+// judge: rules about addresses open nothing there. It is for what Decide allows.
+func (r *Rules) DecideName(name string, port uint16) Verdict {
+	if r == nil || r.base == None {
+		return Verdict{Rule: "there is no network", Remedy: "--network gated"}
+	}
+	q := query{r: r, name: name, port: port, last: true}
+	if v, denied := q.denied(); denied {
+		return v
+	}
+	return q.byName()
 }
 
 // MayResolve says whether a name may be sent to a resolver: whether it is

@@ -123,7 +123,7 @@ func TestUpstream(t *testing.T) {
 		const good = "me:pa%3Ass%40word-0123456789@"
 		var denials []Denial
 		dial := func(env []string, name string, addr string, port uint16) (Conn, error) {
-			n := policy.Network{Mode: policy.Gated, Public: true, Upstream: policy.UpstreamEnvironment, Deny: []string{"denied.test"}, Allow: []string{"127.0.0.1:9", "127.0.0.1:" + strconv.Itoa(p.port)}}
+			n := policy.Network{Mode: policy.Gated, Public: true, Upstream: policy.UpstreamEnvironment, Deny: []string{"denied.test"}, Allow: []string{"10.0.0.5:5432", "named.test:5433", "127.0.0.1:9", "127.0.0.1:" + strconv.Itoa(p.port)}}
 			u, err := UpstreamOf(n, env)
 			if err != nil {
 				t.Fatal(err)
@@ -155,7 +155,12 @@ func TestUpstream(t *testing.T) {
 		} else {
 			conn.Close()
 		}
-		if got := p.targets(); got != "only.proxy.test:443 8.8.8.8:443" {
+		if conn, err = dial(at(good), "named.test", "", 5433); err != nil {
+			t.Errorf("%s: a port of a name: %v", kind, err)
+		} else {
+			conn.Close()
+		}
+		if got := p.targets(); got != "only.proxy.test:443 8.8.8.8:443 named.test:5433" {
 			t.Errorf("%s: the proxy was asked for %q", kind, got)
 		}
 		// What it must never hear of.
@@ -164,7 +169,7 @@ func TestUpstream(t *testing.T) {
 			port       uint16
 			denied     bool
 		}{{"denied.test", "", 443, true}, {"localhost", "", 443, true}, {"metadata.google.internal", "", 80, true}, {"", "10.0.0.6", 443, true},
-			{"", "169.254.169.254", 80, true}, {"ok.test", "", 25, true}, {"direct.test", "", 443, false}, {"a.below.test", "", 443, false},
+			{"", "169.254.169.254", 80, true}, {"ok.test", "", 25, true}, {"ok.test", "", 5432, true}, {"ok.test", "", 5433, true}, {"direct.test", "", 443, false}, {"a.below.test", "", 443, false},
 			{"", "127.0.0.1", 9, false}, {"", "127.0.0.1", uint16(p.port), true}, {"ok.test", "", 80, false}} {
 			conn, err := dial(at(good), x.name, x.addr, x.port)
 			if err == nil {
@@ -175,7 +180,7 @@ func TestUpstream(t *testing.T) {
 				t.Errorf("%s: %+v: %v", kind, x, err)
 			}
 		}
-		if got := p.targets(); got != "only.proxy.test:443 8.8.8.8:443" {
+		if got := p.targets(); got != "only.proxy.test:443 8.8.8.8:443 named.test:5433" {
 			t.Errorf("%s: the proxy was asked for %q", kind, got)
 		}
 		// What the proxy says, and that no credentials are in it.
