@@ -135,7 +135,7 @@ func (d *Dialer) Dial(ctx context.Context, name string, addr netip.Addr, port ui
 		if err != nil {
 			return nil, err
 		}
-		if d.Upstream.itself(to.Name, to.Addr, port) {
+		if d.itself(ctx, to, port) {
 			return nil, d.refuse(Denial{Name: to.Name, Addr: to.Addr, Port: port, Proto: TCP, Verdict: Verdict{Rule: "it is the upstream proxy itself"}})
 		}
 		if p := d.Upstream.proxy(to.Name, to.Addr, port); p != nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -186,18 +187,46 @@ func (u *Upstream) String() string {
 	return u.rest.String() + " and " + u.web.String()
 }
 
-// itself says whether a host is one of the proxies: whoever may speak to it
-// could ask for what the rules refuse.
-func (u *Upstream) itself(name string, addr netip.Addr, port uint16) bool {
-	if u == nil {
-		return false
-	}
-	for _, p := range []*host.Proxy{u.web, u.rest} {
-		if p != nil && p.Port == port && (name != "" && p.At.Name == name || name == "" && p.At.Addr.IsValid() && p.At.Addr == addr) {
+// itself says whether a host is one of the proxies, by its name, its address, or
+// an address that both have as far as they are resolved here: whoever may speak
+// to a proxy could ask it for what the rules refuse. Not seen is a name that
+// leads to it only where the proxy resolves it.
+func (d *Dialer) itself(ctx context.Context, to host.Host, port uint16) bool {
+	const patience = 2 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, p := range []*host.Proxy{d.Upstream.web, d.Upstream.rest} {
+		if p == nil || p.Port != port {
+			continue
+		}
+		if p.At == to {
+			return true
+		}
+		theirs := d.addresses(ctx, p.At)
+		if slices.ContainsFunc(d.addresses(ctx, to), func(a netip.Addr) bool { return slices.Contains(theirs, a) }) {
 			return true
 		}
 	}
 	return false
+}
+
+// addresses returns those that a host has, as far as can be found out here.
+func (d *Dialer) addresses(ctx context.Context, h host.Host) []netip.Addr {
+	if h.Addr.IsValid() {
+		return []netip.Addr{h.Addr.Unmap()}
+	}
+	r := d.Resolver
+	if r == nil {
+		r = System{}
+	}
+	addrs, err := r.LookupNetIP(ctx, "ip", h.Name+".")
+	if err != nil {
+		return nil
+	}
+	for i, a := range addrs {
+		addrs[i] = a.Unmap()
+	}
+	return addrs
 }
 
 // chain asks a proxy for a connection to a host that was judged.

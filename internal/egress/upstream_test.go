@@ -212,6 +212,47 @@ func TestUpstream(t *testing.T) {
 	}
 }
 
+// leads is a resolver with a few names.
+type leads map[string]string
+
+func (l leads) LookupNetIP(ctx context.Context, network, name string) ([]netip.Addr, error) {
+	if a, ok := l[name]; ok {
+		return []netip.Addr{netip.MustParseAddr(a)}, nil
+	}
+	return nowhere{}.LookupNetIP(ctx, network, name)
+}
+
+// TestUpstreamItself: nobody speaks to the proxy through itself, by whichever
+// name or address of it.
+func TestUpstreamItself(t *testing.T) {
+	p := newProxy(t, nil, "")
+	n := policy.Network{Mode: policy.Gated, Public: true, Upstream: "http://proxy.test:" + strconv.Itoa(p.port)}
+	for _, name := range []string{"proxy.test", "alias.test", "other.test", "127.0.0.1"} {
+		n.Allow = append(n.Allow, name+":"+strconv.Itoa(p.port))
+	}
+	u, err := UpstreamOf(n, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := Compile(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := Dialer{Rules: rules, Upstream: u, Resolver: leads{"proxy.test.": "127.0.0.1", "alias.test.": "::ffff:127.0.0.1", "other.test.": "192.0.2.1"}, Timeout: 3 * time.Second}
+	for name, want := range map[string]bool{"proxy.test": true, "Proxy.test.": true, "alias.test": true, "127.0.0.1": true, "other.test": false} {
+		c, err := d.Dial(t.Context(), name, netip.Addr{}, uint16(p.port), "")
+		if err == nil {
+			c.Close()
+		}
+		if (err != nil) != want || want && !strings.Contains(err.Error(), "the upstream proxy itself") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := p.targets(); got != "other.test:"+strconv.Itoa(p.port) {
+		t.Errorf("the proxy was asked for %q", got)
+	}
+}
+
 // nowhere knows of no name but the loopback's.
 type nowhere struct{}
 
