@@ -108,7 +108,7 @@ func soak(args []string) error {
 func device(name, address string) (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("/dev/net/tun: %w (some machines keep it for root)", err)
 	}
 	r, err := unix.NewIfreq(name)
 	if err != nil {
