@@ -176,7 +176,7 @@ func (l *look) cmd(c syntax.Command, in dirs) (out outcome) {
 // left, so they are walked, not descended.
 func (l *look) chain(c *syntax.BinaryCmd, in dirs) outcome {
 	var links []*syntax.BinaryCmd
-	first := c.X
+	var first *syntax.Stmt
 	for {
 		links = append(links, c)
 		first = c.X
