@@ -11,9 +11,6 @@ import (
 	"github.com/tether-sandbox/tether/internal/plan/toolchain"
 )
 
-// accounts is the account database.
-const accounts = plan.Accounts
-
 // caller gathers what a plan needs to know of the caller. The home comes from
 // the account database and never from $HOME, which says what it likes.
 func caller(environ []string) (plan.Host, error) {
@@ -22,7 +19,7 @@ func caller(environ []string) (plan.Host, error) {
 	if uid == 0 {
 		h.SudoUser = lookup(environ, "SUDO_USER")
 	}
-	raw, err := os.ReadFile(accounts)
+	raw, err := os.ReadFile(plan.Accounts)
 	if err != nil {
 		return h, fault.Wrap(fault.SandboxUnavailable, "cannot read the account database, so homes cannot be hidden", err)
 	}
@@ -79,13 +76,13 @@ func lookup(environ []string, name string) string {
 // the home is that of the account and not $HOME. Without one they may come out
 // relative: then there are none.
 func OwnFolders(environ []string) (state, config string) {
-	raw, _ := os.ReadFile(accounts)
+	raw, _ := os.ReadFile(plan.Accounts)
 	account, _ := toolchain.Account(string(raw), uint32(os.Geteuid()))
 	return Folders(account.Home, environ)
 }
 
 func accountName(uid uint32) string {
-	raw, err := os.ReadFile(accounts)
+	raw, err := os.ReadFile(plan.Accounts)
 	if err != nil {
 		return ""
 	}
