@@ -39,7 +39,7 @@ func (s *Session) mayRun(ctx context.Context, a *act, e effect, argv []string, w
 		i := slices.IndexFunc(e.commands, func(h fact.Held) bool { return h.CoversCommand(argv) })
 		if i < 0 {
 			var err error
-			if _, a.told, err = s.ask(ctx, fact.Grant{Command: argv}, refused, a.why); err != nil {
+			if _, a.told, err = s.ask(ctx, fact.Grant{Command: argv}, refused, a.why, ""); err != nil {
 				return s.refusal(err, refused)
 			}
 			return errStale // the grant holds from now on

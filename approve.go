@@ -26,6 +26,15 @@ type Approver interface {
 	Approve(ctx context.Context, q Question) (Answer, error)
 }
 
+// LiveApprover is an [Approver] that can be asked while a command runs, about a
+// host that it was refused: once approved, the command's next try gets through.
+// Any other is asked when the command has ended.
+type LiveApprover interface {
+	Approver
+	// WhileRunning says whether a question may be put now. It must not block.
+	WhileRunning(ctx context.Context) bool
+}
+
 // Question asks for one grant.
 type Question struct {
 	// Session is empty for a session that is not recorded.
@@ -56,8 +65,9 @@ type Answer struct {
 // ask puts a question for a grant and returns the ID of what was given. Without
 // anybody to ask, and for every answer but yes, it is APPROVAL_DENIED; the
 // hint says how to give it between turns. told says that the refusal stands in
-// the session's facts already.
-func (s *Session) ask(ctx context.Context, g fact.Grant, denied error, why string) (id string, told bool, err error) {
+// the session's facts already. What was given is used by the running command of
+// that name from then on, unless that is empty.
+func (s *Session) ask(ctx context.Context, g fact.Grant, denied error, why, user string) (id string, told bool, err error) {
 	g.Scope = fact.Once
 	no := func(what string) error {
 		return fault.Wrap(fault.ApprovalDenied, what, denied).WithHint(s.grantHint(g, denied))
@@ -95,7 +105,7 @@ func (s *Session) ask(ctx context.Context, g fact.Grant, denied error, why strin
 	if a.By == "" {
 		a.By = fact.Program
 	}
-	return id, false, s.give(id, g, Request{By: a.By, Why: a.Why})
+	return id, false, s.give(id, g, Request{By: a.By, Why: a.Why}, user)
 }
 
 // put waits for an answer as long as ctx lasts. One that comes later is no.
@@ -151,7 +161,7 @@ func (s *Session) Grant(ctx context.Context, g fact.Grant, r Request) (string, e
 		return "", err
 	}
 	id := grantPrefix + s.newID()
-	return id, s.give(id, g, r)
+	return id, s.give(id, g, r, "")
 }
 
 // tryGrant plans with a grant as if it were given.
@@ -180,8 +190,9 @@ func (s *Session) tryGrant(ctx context.Context, g fact.Grant) error {
 	return err
 }
 
-// give records a grant, also among the project's where it is for that.
-func (s *Session) give(id string, g fact.Grant, r Request) error {
+// give records a grant, also among the project's where it is for that, and that
+// the running command of that name uses it, unless that is empty.
+func (s *Session) give(id string, g fact.Grant, r Request, user string) error {
 	c := s.change(r)
 	if g.Scope == fact.Project && s.store == nil {
 		return fault.New(fault.ApprovalDenied, "a session that is not recorded can give nothing to the project")
@@ -189,6 +200,9 @@ func (s *Session) give(id string, g fact.Grant, r Request) error {
 	approve := func(st fact.State) ([]fact.Fact, error) { return st.Approve(id, g, c) }
 	err := s.record(func(st fact.State) ([]fact.Fact, error) {
 		facts, err := approve(st)
+		if user != "" && err == nil {
+			facts = append(facts, fact.Fact{Kind: fact.Use, ID: user, Turn: c.Turn, Time: c.At, Uses: []string{id}})
+		}
 		return append(st.Begin(s.fallback), facts...), err
 	})
 	if err != nil || g.Scope != fact.Project {

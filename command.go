@@ -154,9 +154,14 @@ func (s *Session) runOnce(ctx context.Context, c Command, argv []string, e effec
 			return Result{}, err
 		}
 	}
+	ask := s.askLive(ctx, e, a, c.Why)
+	defer ask.end(nil)
 	cmd := world.Command{Args: argv, Provider: e.kind, Warm: early, Last: last, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
 		Time: e.policy.Limits.Time, Signals: c.Signals, Published: c.Published,
 		Through: red.through(), Guard: red.guard(), Check: s.mayLeave(e, red, argv)}
+	if ask != nil {
+		cmd.Denied = ask.denied
+	}
 	if cmd.Time == 0 && !c.Stream {
 		cmd.Time = DefaultTime
 	}
@@ -186,6 +191,7 @@ func (s *Session) runOnce(ctx context.Context, c Command, argv []string, e effec
 		return Result{Findings: findings(out)}, err
 	}
 	res := result(e.policy, p, out, word)
+	ask.end(res.Denials)
 	if res.Exit != 0 && len(p.Repos) > 0 && e.policy.Profile == policy.WorkspaceWrite && out.Provider != enforce.Unconfined {
 		for _, words := range guard.GitConfigWrites(argv) {
 			res.Denials = append(res.Denials, Denial{What: words, Rule: "git's configuration is locked: it can name programs that your git would run",

@@ -35,7 +35,7 @@ func (f *Files) do(verb, path string, write bool, call func(*filegate.Gate) erro
 		asked, a.told = true, true // by the question, whatever the answer is
 		a.end(err)
 		var no error
-		if _, a.told, no = f.s.ask(f.ctx, g, err, ""); no != nil {
+		if _, a.told, no = f.s.ask(f.ctx, g, err, "", ""); no != nil {
 			err = withHint(err, fault.HintOf(no))
 			continue
 		}

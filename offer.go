@@ -47,7 +47,7 @@ func (s *Session) offer(ctx context.Context, res *Result, why string) {
 		}
 		s.offered.Store(d.host, true)
 		put++
-		if _, _, err := s.ask(ctx, g, fault.New(d.Code, d.What+": "+d.Rule), why); err == nil {
+		if _, _, err := s.ask(ctx, g, fault.New(d.Code, d.What+": "+d.Rule), why, ""); err == nil {
 			d.Rule += "; granted by now, for the next try"
 			d.Remedy = ""
 		}

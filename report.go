@@ -185,10 +185,15 @@ func result(pol policy.Policy, p *plan.Plan, out world.Outcome, look guard.Verdi
 
 // hostOf is the one host and port for which a grant would have allowed what the
 // gate refused, or nothing.
+//
+// A name that was only asked for is wanted on the usual port.
 func hostOf(d egress.Denial) string {
 	rule, ok := strings.CutPrefix(d.Remedy, "--allow-host ")
-	if !ok || d.Port == 0 {
+	if !ok {
 		return ""
+	}
+	if d.Port == 0 && d.Name != "" { // it was asked for, and not yet dialled
+		d.Port = usualPort
 	}
 	for _, h := range []host.Host{{Name: d.Name}, {Addr: d.Addr}} {
 		if rule == h.String() || rule == h.Join(d.Port) {
@@ -197,6 +202,9 @@ func hostOf(d egress.Denial) string {
 	}
 	return ""
 }
+
+// usualPort is that of HTTPS.
+const usualPort = 443
 
 func findings(out world.Outcome) []Finding {
 	list := make([]Finding, 0, len(out.Findings))

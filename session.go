@@ -283,7 +283,7 @@ func (s *Session) widening(ctx context.Context, to policy.Profile, r Request, de
 	if refused == nil || !wider || fault.CodeOf(refused) != fault.ApprovalDenied {
 		return err
 	}
-	id, _, err := s.ask(ctx, fact.Grant{Mode: to.String()}, refused, r.Why)
+	id, _, err := s.ask(ctx, fact.Grant{Mode: to.String()}, refused, r.Why, "")
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,8 @@ const (
 	// Intent: a command, named by ID, is about to run. An intent without an
 	// outcome is how a crash looks.
 	Intent Kind = "command/intent"
+	// Use: the running command ID relies on what Uses names as well, from now on.
+	Use Kind = "command/use"
 	// Outcome: the command ID has ended, with Exit or Code.
 	Outcome Kind = "command/outcome"
 	// Edit: Path is about to be changed.
@@ -124,7 +126,7 @@ func (f Fact) Known() bool { return len(f.extra) == 0 && f.Kind.Known() }
 // Known tells whether this version knows the kind.
 func (k Kind) Known() bool {
 	switch k {
-	case Start, Mode, PresetSet, ApprovalSet, TurnStart, TurnEnd, Intent, Outcome, Edit, Fetch,
+	case Start, Mode, PresetSet, ApprovalSet, TurnStart, TurnEnd, Intent, Use, Outcome, Edit, Fetch,
 		Denial, Finding, Ask, GrantGiven, Revoke, ChildRun, Note:
 		return true
 	}

@@ -114,6 +114,8 @@ func (s *State) add(f Fact) bool {
 		s.Started = true
 		s.spend(f)
 		s.Running = append(s.Running, f)
+	case Use:
+		s.spend(f)
 	case Outcome:
 		s.Running = without(s.Running, func(o Fact) bool { return o.ID == f.ID })
 	case Edit, Fetch:

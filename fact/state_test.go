@@ -219,6 +219,10 @@ func TestGrants(t *testing.T) {
 	}
 	s.Add(fact.Fact{Kind: fact.Intent, ID: "1", Turn: "t", Uses: []string{"once", "long"}, Time: at(20)})
 	check("spent", "t", at(30), "long", "ever")
+	s.Add(fact.Fact{Kind: fact.GrantGiven, ID: "meanwhile", By: fact.Person, Time: at(20), Grant: &fact.Grant{Host: "h:1", Scope: fact.Once}})
+	check("given while a command runs", "t", at(30), "long", "ever", "meanwhile")
+	s.Add(fact.Fact{Kind: fact.Use, ID: "1", Turn: "t", Uses: []string{"meanwhile"}, Time: at(20)})
+	check("and spent by it", "t", at(30), "long", "ever")
 	s.Add(fact.Fact{Kind: fact.TurnEnd, ID: "t", Time: at(20)})
 	check("the clock set back", "", at(1), "ever")
 	facts, err := s.Withdraw("ever", person)
@@ -283,7 +287,7 @@ func TestGrantCheck(t *testing.T) {
 
 // facts draws lists in which names meet.
 func facts(t *rapid.T, label string) []fact.Fact {
-	kinds := []fact.Kind{fact.Start, fact.Mode, fact.PresetSet, fact.ApprovalSet, fact.TurnStart, fact.TurnEnd, fact.Intent, fact.Outcome,
+	kinds := []fact.Kind{fact.Start, fact.Mode, fact.PresetSet, fact.ApprovalSet, fact.TurnStart, fact.TurnEnd, fact.Intent, fact.Use, fact.Outcome,
 		fact.Edit, fact.Fetch, fact.Denial, fact.Finding, fact.Ask, fact.GrantGiven, fact.Revoke, fact.ChildRun, fact.Note, "future", ""}
 	id := rapid.SampledFrom([]string{"", "a", "b", "c"})
 	mode := rapid.SampledFrom([]string{"", "nothing", "read-only", "workspace-write", "full-access", "cosmic"})

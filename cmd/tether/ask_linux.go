@@ -18,9 +18,9 @@ import (
 )
 
 // asker puts questions on the terminal that we were started on, never through
-// what the command reads: that may come from anywhere. Questions are put before
-// a command starts and after it has ended, so none of its output gets in
-// between, and one at a time.
+// what the command reads: that may come from anywhere. Questions are put one at a
+// time, before a command starts and after it has ended, so that none of its output
+// gets in between; while it runs only where its output goes elsewhere.
 type asker struct {
 	mu     sync.Mutex
 	signal atomic.Int32
@@ -57,6 +57,17 @@ func (a *asker) interrupted() int {
 		return 0
 	}
 	return int(a.signal.Load())
+}
+
+// WhileRunning says whether the terminal is free while a command runs: whether
+// neither its input nor its output is one.
+func (a *asker) WhileRunning(context.Context) bool {
+	for fd := range 3 {
+		if _, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // Approve puts one question. Ctrl-C, the end of ctx and everything that is not

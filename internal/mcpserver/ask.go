@@ -60,6 +60,9 @@ func (asker) Approve(ctx context.Context, q tether.Question) (tether.Answer, err
 		}
 		return reply(r), nil
 	}
+	if q.Grant.Host != "" { // the command has run, and would run again
+		return tether.Answer{}, errors.New("this client cannot be asked about a host without running the command again")
+	}
 	// The name is the question's, so that no answer passes for that to another.
 	sum := sha256.Sum256([]byte(text))
 	name := "ask-" + hex.EncodeToString(sum[:12])
@@ -68,6 +71,13 @@ func (asker) Approve(ctx context.Context, q tether.Question) (tether.Answer, err
 	}
 	call.put = mcp.InputRequestMap{name: params}
 	return tether.Answer{}, errLater
+}
+
+// WhileRunning implements [tether.LiveApprover]. A client of the new protocol is
+// asked by ending the call.
+func (asker) WhileRunning(ctx context.Context) bool {
+	call, ok := ctx.Value(askingKey{}).(*asking)
+	return ok && call.req.ProtocolVersion() < newProtocol
 }
 
 // scopes are the answers, from narrow to wide.

@@ -146,3 +146,42 @@ func TestPlain(t *testing.T) {
 		}
 	}
 }
+
+// TestAskingForAHost has a command that was refused a host: the person is asked
+// while it runs, once. A client of the new protocol is asked by ending the call,
+// which would run the command a second time, and so is not asked. The answer here
+// is no, so that nobody dials.
+func TestAskingForAHost(t *testing.T) {
+	for _, v := range versions {
+		w := workspace(t)
+		asked := filepath.Join(w, "asked")
+		var times atomic.Int32
+		client := newClient(&mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			times.Add(1)
+			if !strings.Contains(r.Params.Message, "allow: to reach 192.0.2.1:80") {
+				t.Errorf("%s: asked %q", v, r.Params.Message)
+			}
+			return &mcp.ElicitResult{Action: "decline"}, os.WriteFile(asked, nil, 0o600)
+		}})
+		s := connect(t, Options{Workspace: w, At: at(func(p *policy.Policy) { p.Network = policy.Network{Mode: policy.Gated, Public: true} })}, v, client)
+		script := `python3 -c 'import socket; socket.create_connection(("192.0.2.1", 80), 5)' 2>/dev/null || echo refused
+			for i in $(seq 40); do [ -e asked ] && echo during && break; sleep 0.05; done; rm -f ran-again; mv ran ran-again 2>/dev/null; touch ran; false`
+		want := int32(1)
+		if v == newProtocol {
+			want = 0
+		}
+		r := call(t, s, "bash", map[string]any{"command": script})
+		if !strings.Contains(text(r), "refused") || strings.Contains(text(r), "during") != (want == 1) || times.Load() != want {
+			t.Errorf("%s: asked %d times, want %d: %q", v, times.Load(), want, text(r))
+		}
+		if _, err := os.Stat(filepath.Join(w, "ran-again")); err == nil {
+			t.Errorf("%s: the command ran twice", v)
+		}
+		if want == 1 { // and not about the same host again
+			call(t, s, "bash", map[string]any{"command": script})
+			if times.Load() != want {
+				t.Errorf("%s: asked %d times", v, times.Load())
+			}
+		}
+	}
+}

@@ -89,6 +89,9 @@ type Command struct {
 	// Guard, when set, is put before each server that the command speaks to in
 	// clear text through the gate; see gate.Options.
 	Guard func(to io.Writer) io.WriteCloser
+	// Denied, when not nil, is told of each connection that the gate refuses, at
+	// once. It must not block.
+	Denied func(d egress.Denial, g *gate.Gate)
 	// Upstream is the proxy that the gate goes through, if any.
 	Upstream *egress.Upstream
 	// Check, when set, is asked right before the command starts, when all else

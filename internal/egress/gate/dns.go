@@ -84,7 +84,7 @@ func (g *Gate) resource(ctx context.Context, q dnsmessage.Question) (dnsmessage.
 		// rules to judge.
 		return dnsmessage.RCodeNotImplemented, nil
 	}
-	four, six, err := g.dialer.Families(ctx, parsed.Name)
+	four, six, err := g.families(ctx, parsed.Name)
 	if err != nil {
 		if dns, ok := errors.AsType[*net.DNSError](err); ok && !dns.IsNotFound || ctx.Err() != nil {
 			return dnsmessage.RCodeServerFailure, nil
@@ -105,6 +105,16 @@ func (g *Gate) resource(ctx context.Context, q dnsmessage.Question) (dnsmessage.
 		return dnsmessage.RCodeSuccess, &dnsmessage.AAAAResource{AAAA: v6.As16()}
 	}
 	return dnsmessage.RCodeSuccess, nil
+}
+
+// families says which addresses a name gets.
+func (g *Gate) families(ctx context.Context, name string) (four, six bool, err error) {
+	if g.told != nil {
+		if v := g.rules().MayResolve(name); !v.Allow && v.Remedy != "" {
+			return true, false, nil
+		}
+	}
+	return g.dialer().Families(ctx, name)
 }
 
 // reverse says which name one of our addresses stands for, and nothing of any

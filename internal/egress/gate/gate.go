@@ -15,6 +15,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,11 @@ type Options struct {
 	Upstream *egress.Upstream
 	// Secret is what a client of the proxy must know.
 	Secret string
+	// Denied, when not nil, is told of each connection that the rules refuse, at
+	// once, so that somebody may change them for the next try; see Rule. It must
+	// not block. A name that a rule could allow has an address then, though it
+	// is not resolved, so that the port that is wanted of it becomes known.
+	Denied func(egress.Denial)
 	// Guard, when not nil, is put before each server that a client speaks to in
 	// clear text. A *fault.Error that its Write or Close fails with is told as a
 	// denial, and the connection ends.
@@ -39,8 +45,10 @@ type Options struct {
 
 // Gate is the gate of one sandbox.
 type Gate struct {
-	dialer egress.Dialer
-	rules  *egress.Rules
+	dial   egress.Dialer // with the rules of the beginning; see dialer
+	law    atomic.Pointer[egress.Rules]
+	ports  atomic.Pointer[[]uint16] // that it listens on, once it serves; a proxy's are nil: all
+	told   func(egress.Denial)
 	secret string
 	guard  func(to io.Writer) io.WriteCloser
 	names  names
@@ -60,10 +68,38 @@ const mostQuestions = 128
 
 // New returns a gate that serves nothing yet.
 func New(o Options) *Gate {
-	g := &Gate{rules: o.Rules, secret: o.Secret, guard: o.Guard, slots: make(chan struct{}, mostQuestions), open: map[io.Closer]struct{}{}}
+	g := &Gate{told: o.Denied, secret: o.Secret, guard: o.Guard, slots: make(chan struct{}, mostQuestions), open: map[io.Closer]struct{}{}}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
-	g.dialer = egress.Dialer{Rules: o.Rules, Resolver: &cache{from: o.Resolver}, Upstream: o.Upstream, Denied: g.log.add, Timeout: 2 * time.Minute}
+	g.dial = egress.Dialer{Resolver: &cache{from: o.Resolver}, Upstream: o.Upstream, Denied: g.denied, Timeout: 2 * time.Minute}
+	g.law.Store(o.Rules)
 	return g
+}
+
+// Rule puts other rules in force, for what is asked from now on; what passes
+// already is let be. Ports on which the gate does not listen stay closed.
+func (g *Gate) Rule(r *egress.Rules) { g.law.Store(r) }
+
+// Listens says whether connections to a port of other hosts are held, so that
+// rules can open it.
+func (g *Gate) Listens(port uint16) bool {
+	ports := g.ports.Load()
+	return ports != nil && (*ports == nil || slices.Contains(*ports, port))
+}
+
+func (g *Gate) rules() *egress.Rules { return g.law.Load() }
+
+// dialer is one that dials under the rules of this moment.
+func (g *Gate) dialer() *egress.Dialer {
+	d := g.dial
+	d.Rules = g.rules()
+	return &d
+}
+
+func (g *Gate) denied(d egress.Denial) {
+	g.log.add(d)
+	if g.told != nil {
+		g.told(d)
+	}
 }
 
 // keep has c closed together with the gate; false says that it is closed
@@ -178,14 +214,14 @@ func reset(c egress.Conn) {
 
 // dialLocal dials the host's own loopback, by whichever name the rules open it.
 func (g *Gate) dialLocal(port uint16) (egress.Conn, error) {
-	if g.rules.Decide("localhost", netip.Addr{}, port, egress.TCP).Allow {
-		return g.dialer.Dial(g.ctx, "localhost", netip.Addr{}, port, "")
+	if g.rules().Decide("localhost", netip.Addr{}, port, egress.TCP).Allow {
+		return g.dialer().Dial(g.ctx, "localhost", netip.Addr{}, port, "")
 	}
 	addr := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	if !g.rules.Decide("", addr, port, egress.TCP).Allow {
+	if !g.rules().Decide("", addr, port, egress.TCP).Allow {
 		addr = netip.IPv6Loopback()
 	}
-	return g.dialer.Dial(g.ctx, "", addr, port, "")
+	return g.dialer().Dial(g.ctx, "", addr, port, "")
 }
 
 // refused records a denial that no dial was needed for.
@@ -194,11 +230,11 @@ func (g *Gate) refused(name string, addr netip.Addr, port uint16, proto egress.P
 	if name != "" {
 		d.Addr = netip.Addr{}
 	}
-	if d.Verdict = g.rules.Decide(name, d.Addr, port, proto); d.Allow {
+	if d.Verdict = g.rules().Decide(name, d.Addr, port, proto); d.Allow {
 		// No rule is against it: the gate does not listen there.
 		d.Verdict = egress.Verdict{Rule: "the gate does not listen on this port"}
 	}
-	g.log.add(d)
+	g.denied(d)
 	return d.Err()
 }
 

@@ -387,3 +387,51 @@ func TestDenialsAreBounded(t *testing.T) {
 		t.Errorf("got %d and %d more; the repeated one %d times", len(list), more, list[1].Times)
 	}
 }
+
+// TestRule: rules that are put in force hold for what is asked from then on, and a
+// name that a rule could allow is resolved only then.
+func TestRule(t *testing.T) {
+	listed := func(hosts ...string) *egress.Rules {
+		r, err := egress.Compile(policy.Network{Mode: policy.Gated, Allow: hosts, Deny: []string{"never.test"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	b := &book{names: map[string]string{"a.test.": "93.184.216.34", "b.test.": "93.184.216.34", "never.test.": "93.184.216.34"}}
+	var told []egress.Denial
+	g := New(Options{Rules: listed("a.test"), Resolver: b, Denied: func(d egress.Denial) { told = append(told, d) }})
+	defer g.Close()
+	if g.Listens(443) {
+		t.Error("it listens before it serves")
+	}
+	ask := func(name string) dnsmessage.RCode {
+		var m dnsmessage.Message
+		if err := m.Unpack(g.answerDNS(t.Context(), question(t, name, dnsmessage.TypeA))); err != nil {
+			t.Fatal(err)
+		}
+		return m.RCode
+	}
+	for name, want := range map[string]dnsmessage.RCode{"a.test.": 0, "b.test.": 0, "never.test.": dnsmessage.RCodeNameError} {
+		if got := ask(name); got != want {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+	if len(b.asked) != 1 || b.asked[0] != "a.test." {
+		t.Errorf("resolved %q", b.asked)
+	}
+	if len(told) != 1 || told[0].Name != "never.test" {
+		t.Errorf("told of %v", told)
+	}
+	judge := func() bool {
+		_, err := g.dialer().Judge(t.Context(), "b.test", netip.Addr{}, 443)
+		return err == nil
+	}
+	if judge() || len(told) != 2 || told[1].Port != 443 {
+		t.Errorf("b.test is allowed too early, or nobody was told: %v", told)
+	}
+	g.Rule(listed("a.test", "b.test"))
+	if !judge() {
+		t.Error("b.test is not allowed by the new rules")
+	}
+}

@@ -38,6 +38,8 @@ type Pair struct {
 // made only after the gate has dialled its other end, and what the client sees
 // until then is what it would have seen from there.
 func (g *Gate) ServePair(p Pair) error {
+	ports := append([]uint16{}, p.Ports...)
+	g.ports.Store(&ports)
 	far := &side{gate: g, ports: p.Ports, held: map[flow]*held{}}
 	if err := far.serve(p.Far, p.Mark); err != nil {
 		return err
@@ -235,9 +237,9 @@ func (s *side) dial(h *held) (egress.Conn, error) {
 	}
 	h.name = name
 	if name == "" {
-		return g.dialer.Dial(g.ctx, "", addr, port, "")
+		return g.dialer().Dial(g.ctx, "", addr, port, "")
 	}
-	return g.dialer.Dial(g.ctx, name, netip.Addr{}, port, "")
+	return g.dialer().Dial(g.ctx, name, netip.Addr{}, port, "")
 }
 
 // forget takes h out of those that wait; false says that it was out already.

@@ -18,10 +18,10 @@ import (
 // name that the client gives inside of it must be allowed as well: an allowed
 // host that serves others, as those of large providers do, must not lead there.
 func (g *Gate) pass(client *net.TCPConn, server egress.Conn, name string, port uint16, early []byte) {
-	listed := name != "" && g.rules.Listed()
+	listed := name != "" && g.rules().Listed()
 	i := inspector{gate: g, name: name, port: port, early: early}
 	// A proxy's address is not that of the host.
-	if addr, ok := server.RemoteAddr().(*net.TCPAddr); ok && !g.dialer.Upstream.Chains(name, addr.AddrPort().Addr().Unmap(), port) {
+	if addr, ok := server.RemoteAddr().(*net.TCPAddr); ok && !g.dial.Upstream.Chains(name, addr.AddrPort().Addr().Unmap(), port) {
 		i.addr = addr.AddrPort().Addr().Unmap()
 	}
 	if !listed && g.guard != nil {
@@ -89,7 +89,7 @@ func (i *inspector) guarded(to io.Writer, carry func(to io.Writer) error) error 
 		err = cerr
 	}
 	if e, ok := errors.AsType[*fault.Error](err); ok {
-		i.gate.log.add(egress.Denial{Name: i.name, Addr: i.addr, Port: i.port, Proto: egress.TCP, Code: e.Code,
+		i.gate.denied(egress.Denial{Name: i.name, Addr: i.addr, Port: i.port, Proto: egress.TCP, Code: e.Code,
 			Verdict: egress.Verdict{Rule: "what is sent there in clear text: " + e.What}})
 		return errRefused
 	}
@@ -149,7 +149,7 @@ func (i *inspector) judgeHello(h hello, good bool) error {
 	switch {
 	case !good:
 		return i.refuse("its TLS cannot be read", noList)
-	case i.gate.rules.AnySNI() && (h.encrypted || h.name == ""):
+	case i.gate.rules().AnySNI() && (h.encrypted || h.name == ""):
 		return nil // a name beside a hidden one is only that of whoever unwraps it
 	case h.encrypted:
 		return i.refuse("its TLS may hide another name, and only listed hosts are allowed", anyName)
@@ -168,12 +168,12 @@ func (i *inspector) judge(h host.Host, what string) error {
 	if h.Name == i.name {
 		return nil
 	}
-	v := i.gate.rules.Decide(h.Name, h.Addr, i.port, egress.TCP)
+	v := i.gate.rules().Decide(h.Name, h.Addr, i.port, egress.TCP)
 	if v.Allow {
 		return nil
 	}
 	v.Rule = what + " on a connection to " + i.name + " names this host, and " + v.Rule
-	i.gate.log.add(egress.Denial{Name: h.Name, Addr: h.Addr, Port: i.port, Proto: egress.TCP, Verdict: v})
+	i.gate.denied(egress.Denial{Name: h.Name, Addr: h.Addr, Port: i.port, Proto: egress.TCP, Verdict: v})
 	return errRefused
 }
 
@@ -185,7 +185,7 @@ const (
 
 // refuse tells what no rule about hosts would allow; remedy is the flag that does.
 func (i *inspector) refuse(why, remedy string) error {
-	i.gate.log.add(egress.Denial{Name: i.name, Port: i.port, Proto: egress.TCP, Verdict: egress.Verdict{Rule: why, Remedy: remedy}})
+	i.gate.denied(egress.Denial{Name: i.name, Port: i.port, Proto: egress.TCP, Verdict: egress.Verdict{Rule: why, Remedy: remedy}})
 	return errRefused
 }
 

@@ -180,7 +180,7 @@ func (g *Gate) absolute(c *net.TCPConn, r *bufio.Reader, q *request) {
 
 // dialHost dials a name or an address.
 func (g *Gate) dialHost(h host.Host, port uint16) (egress.Conn, error) {
-	return g.dialer.Dial(g.ctx, h.Name, h.Addr, port, "")
+	return g.dialer().Dial(g.ctx, h.Name, h.Addr, port, "")
 }
 
 // tunnel carries a connection whose client may have sent something already.
@@ -329,7 +329,7 @@ func (g *Gate) socksHello(c *net.TCPConn, r *bufio.Reader) (to host.Host, port u
 	case err != nil:
 		return to, 0, -1
 	case bad != nil:
-		g.log.add(egress.Denial{Name: "a malformed name", Port: port, Proto: egress.TCP, Verdict: egress.Verdict{Rule: bad.Error()}})
+		g.denied(egress.Denial{Name: "a malformed name", Port: port, Proto: egress.TCP, Verdict: egress.Verdict{Rule: bad.Error()}})
 		return to, 0, socksDenied
 	case head[1] != 1: // CONNECT; the others listen, or carry UDP
 		return to, 0, socksCommand

@@ -37,14 +37,15 @@ type outlet struct {
 	guard    func(to io.Writer) io.WriteCloser
 	upstream *egress.Upstream
 	set      map[string]string // what the policy sets itself
+	denied   func(egress.Denial, *gate.Gate)
 
 	gate *gate.Gate
 	link enforce.GateLink
 	why  string
 }
 
-func newOutlet(p *plan.Plan, kind enforce.Kind, guard func(io.Writer) io.WriteCloser, upstream *egress.Upstream) (*outlet, error) {
-	if p.Policy.Network.Mode != policy.Gated || kind == enforce.Unconfined || kind == enforce.Guard {
+func newOutlet(p *plan.Plan, c world.Command) (*outlet, error) {
+	if p.Policy.Network.Mode != policy.Gated || c.Provider == enforce.Unconfined || c.Provider == enforce.Guard {
 		return &outlet{}, nil
 	}
 	rules, err := egress.Compile(p.Policy.Network)
@@ -55,7 +56,7 @@ func newOutlet(p *plan.Plan, kind enforce.Kind, guard func(io.Writer) io.WriteCl
 	if _, err := rand.Read(secret[:]); err != nil {
 		return nil, err
 	}
-	return &outlet{guard: guard, upstream: upstream, rules: rules, secret: hex.EncodeToString(secret[:]), set: p.Policy.Env.Set}, nil
+	return &outlet{guard: c.Guard, upstream: c.Upstream, denied: c.Denied, rules: rules, secret: hex.EncodeToString(secret[:]), set: p.Policy.Env.Set}, nil
 }
 
 // order is what the inner stage is asked for.
@@ -75,7 +76,13 @@ func (o *outlet) order() *enforce.GateOrder {
 // serve begins to serve the sockets that the inner stage made.
 func (o *outlet) serve(s enforce.GateSockets, why string) error {
 	o.close()
-	o.gate, o.link, o.why = gate.New(gate.Options{Rules: o.rules, Upstream: o.upstream, Secret: o.secret, Guard: o.guard}), s.Link, why
+	options := gate.Options{Rules: o.rules, Upstream: o.upstream, Secret: o.secret, Guard: o.guard}
+	var g *gate.Gate
+	if o.denied != nil {
+		options.Denied = func(d egress.Denial) { o.denied(d, g) }
+	}
+	g = gate.New(options)
+	o.gate, o.link, o.why = g, s.Link, why
 	if s.Link == enforce.Proxy {
 		return o.gate.ServeProxy(s.Proxy, s.Near.Listeners)
 	}

@@ -56,7 +56,7 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 			}
 		}
 	}
-	outlet, err := newOutlet(p, c.Provider, c.Guard, c.Upstream)
+	outlet, err := newOutlet(p, c)
 	if err != nil {
 		before.drop()
 		return world.Outcome{Findings: before.dead}, err
