@@ -19,10 +19,11 @@ import (
 	"github.com/tether-sandbox/tether/internal/need"
 )
 
-// The internet of the tests is a network namespace of their own, whose loopback
-// has addresses that are public, private or worse elsewhere. A server answers on
-// all of them, and is the only resolver; hosts and resolv.conf are the
-// namespace's own, too. Nothing of the machine's network is touched, and
+// The host of these tests and its internet are two network namespaces of their
+// own, joined by a pair of interfaces. The far one has addresses that are public,
+// private or worse elsewhere. A server answers on all of them, and is the only
+// resolver; another one answers on whatever addresses the host has. Hosts and
+// resolv.conf are theirs, too. Nothing of the machine's network is touched, and
 // nothing leaves it.
 const (
 	pub, pub6  = "93.184.216.34", "2606:2800::34"
@@ -44,11 +45,16 @@ var zone = map[string][]string{
 	"rebind.test.": {pub, "127.0.0.1"}, "example.com.": {pub}, "www.example.com.": {pub}, "evil-example.com.": {pub}, "notexample.com.": {pub},
 	"example.com.evil.test.": {pub}, "a.example.org.": {pub}, "xexample.org.": {pub}, "bad.test.": {pub}, "allowed.test.": {pub},
 	"denied.test.": {pub2}, "c2vjcmv0.allowed.test.": {pub}, "gone.test.": {"93.184.216.99"}, "fake.test.": {"198.19.0.1"},
+	"own.test.": {own}, "own2.test.": {own2}, "own6.test.": {own6}, "half.test.": {pub + " " + own},
 }
 
-// serveInternet is this program as the server. It says READY when it serves, logs
-// each question and each connection to its standard output, and ends with the
-// process that started it.
+// own, own2 and own6 are public addresses of the host itself; own2 is a second
+// one of the same interface.
+const own, own2, own6 = "93.184.217.1", "93.184.217.2", "2606:2800:1::1"
+
+// serveInternet is this program as a server: of the internet, or of the host. It
+// says READY when it serves, logs each question and each connection to its
+// standard output, and ends with the process that started it.
 func serveInternet() {
 	parent := os.Getppid()
 	go func() {
@@ -70,48 +76,13 @@ func serveInternet() {
 			os.Exit(1)
 		}
 	}
-	u, err := net.ListenPacket("udp", resolver+":53")
-	fatal(err)
-	turn := map[string]int{}
-	go func() {
-		b := make([]byte, 4096)
-		for {
-			n, from, err := u.ReadFrom(b)
-			if err != nil {
-				return
-			}
-			var m dnsmessage.Message
-			if m.Unpack(b[:n]) != nil || len(m.Questions) != 1 {
-				continue
-			}
-			q := m.Questions[0]
-			name := strings.ToLower(q.Name.String())
-			say("ASKED %s %v", name, q.Type)
-			m.Header = dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true}
-			m.Additionals = nil
-			lines, known := zone[name]
-			if !known {
-				m.RCode = dnsmessage.RCodeNameError
-			} else {
-				i := turn[name]
-				if q.Type == dnsmessage.TypeA {
-					turn[name]++
-				}
-				for _, a := range strings.Fields(lines[min(i, len(lines)-1)]) {
-					ip := net.ParseIP(a)
-					h := dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET}
-					if v4 := ip.To4(); v4 != nil && q.Type == dnsmessage.TypeA {
-						m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AResource{A: [4]byte(v4)}})
-					} else if v4 == nil && q.Type == dnsmessage.TypeAAAA {
-						m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AAAAResource{AAAA: [16]byte(ip)}})
-					}
-				}
-			}
-			if out, err := m.Pack(); err == nil {
-				_, _ = u.WriteTo(out, from)
-			}
-		}
-	}()
+	mine := []string{"127.0.0.1"}
+	if os.Getenv("TETHER_TEST_SERVER") == "internet" {
+		mine = somewhere
+		u, err := net.ListenPacket("udp", resolver+":53")
+		fatal(err)
+		go serveNames(u, say)
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		say("SERVED %s %s %s", r.Host, r.URL, r.Context().Value(http.LocalAddrContextKey))
@@ -158,20 +129,22 @@ func serveInternet() {
 			}()
 		}
 	}()
-	// UDP that would answer.
-	d, err := net.ListenPacket("udp", ":4433")
-	fatal(err)
-	go func() {
-		b := make([]byte, 2048)
-		for {
-			_, from, err := d.ReadFrom(b)
-			if err != nil {
-				return
+	// UDP that would answer, from where it was asked.
+	for _, a := range mine {
+		d, err := net.ListenPacket("udp", net.JoinHostPort(a, "4433"))
+		fatal(err)
+		go func() {
+			b := make([]byte, 2048)
+			for {
+				_, from, err := d.ReadFrom(b)
+				if err != nil {
+					return
+				}
+				say("DATAGRAM")
+				_, _ = d.WriteTo([]byte(hostData), from)
 			}
-			say("DATAGRAM")
-			_, _ = d.WriteTo([]byte(hostData), from)
-		}
-	}()
+		}()
+	}
 	// A proxy that wants credentials, and knows a name that nobody else does.
 	x, err := net.Listen("tcp", ":3128")
 	fatal(err)
@@ -186,6 +159,48 @@ func serveInternet() {
 	}()
 	say("READY")
 	select {}
+}
+
+// serveNames answers questions for names.
+func serveNames(u net.PacketConn, say func(string, ...any)) {
+	turn := map[string]int{}
+	b := make([]byte, 4096)
+	for {
+		n, from, err := u.ReadFrom(b)
+		if err != nil {
+			return
+		}
+		var m dnsmessage.Message
+		if m.Unpack(b[:n]) != nil || len(m.Questions) != 1 {
+			continue
+		}
+		q := m.Questions[0]
+		name := strings.ToLower(q.Name.String())
+		say("ASKED %s %v", name, q.Type)
+		m.Header = dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true}
+		m.Additionals = nil
+		lines, known := zone[name]
+		if !known {
+			m.RCode = dnsmessage.RCodeNameError
+		} else {
+			i := turn[name]
+			if q.Type == dnsmessage.TypeA {
+				turn[name]++
+			}
+			for _, a := range strings.Fields(lines[min(i, len(lines)-1)]) {
+				ip := net.ParseIP(a)
+				h := dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET}
+				if v4 := ip.To4(); v4 != nil && q.Type == dnsmessage.TypeA {
+					m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AResource{A: [4]byte(v4)}})
+				} else if v4 == nil && q.Type == dnsmessage.TypeAAAA {
+					m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AAAAResource{AAAA: [16]byte(ip)}})
+				}
+			}
+		}
+		if out, err := m.Pack(); err == nil {
+			_, _ = u.WriteTo(out, from)
+		}
+	}
 }
 
 // proxyPassword is what the proxy of that internet wants of its user, me.
@@ -289,23 +304,54 @@ func (w world) run(j *jail, argv []string) (result, string) {
 			t.Fatal(err)
 		}
 	}
-	var setup strings.Builder
-	setup.WriteString("set -e\nip link set lo up\n")
-	for _, a := range somewhere {
-		if strings.Contains(a, ":") {
-			fmt.Fprintf(&setup, "ip addr add %s/128 dev lo nodad\n", a)
-		} else {
-			fmt.Fprintf(&setup, "ip addr add %s/32 dev lo\n", a)
-		}
-	}
-	// Whatever has no address there is nowhere.
-	fmt.Fprintf(&setup, "mount --bind %s /etc/hosts\nmount --bind %s/resolv.conf /etc/resolv.conf\n%s\n", hosts, dir, w.setup)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(&setup, "TETHER_TEST_SERVER=1 TETHER_TEST_PORTS=%q TETHER_TEST_REPO=%q %s >>%s 2>&1 &\n", w.ports, w.repo, self, logFile)
-	fmt.Fprintf(&setup, "for i in $(seq 400); do grep -q 'READY\\|server:' %s && break; sleep 0.025; done; grep -q READY %s || { cat %s; exit 99; }\n", logFile, logFile, logFile)
+	var setup, far, near strings.Builder
+	fmt.Fprintf(&near, "addr add %s/24 dev eth0\naddr add %s/24 dev eth0\naddr add %s dev eth0 nodad\n", own, own2, own6)
+	for _, a := range somewhere { // whatever has no route there is nowhere
+		via, now := "172.31.255.1", ""
+		if strings.Contains(a, ":") {
+			via, now = "fd31::1", "nodad"
+		}
+		fmt.Fprintf(&far, "addr add %s dev lo %s\n", a, now)
+		fmt.Fprintf(&near, "route add %s via %s\n", a, via)
+	}
+	fmt.Fprintf(&setup, `set -e
+export FAR=%s/far
+touch $FAR
+unshare --net=$FAR true
+afar() { nsenter --net=$FAR -- "$@"; }
+ip -batch - <<'END'
+link set lo up
+link add eth0 type veth peer name eth0 netns %[1]s/far
+link set eth0 up
+addr add 172.31.255.2/30 dev eth0
+addr add fd31::2/64 dev eth0 nodad
+%[2]sEND
+afar ip -batch - <<'END'
+link set lo up
+link set eth0 up
+addr add 172.31.255.1/30 dev eth0
+addr add fd31::1/64 dev eth0 nodad
+route add 93.184.217.0/24 via 172.31.255.2
+route add %[3]s via fd31::2
+%[4]sEND
+mount --bind %[5]s /etc/hosts
+mount --bind %[1]s/resolv.conf /etc/resolv.conf
+%[6]s
+export TETHER_TEST_PORTS=%[7]q TETHER_TEST_REPO=%[8]q
+TETHER_TEST_SERVER=internet nsenter --net=$FAR -- %[9]s >>%[10]s 2>&1 &
+TETHER_TEST_SERVER=host %[9]s >>%[10]s 2>&1 &
+unset TETHER_TEST_PORTS TETHER_TEST_REPO
+for i in $(seq 400); do
+	[ "$(grep -c READY %[10]s)" = 2 ] && break
+	! grep -q server: %[10]s || break
+	sleep 0.025
+done
+[ "$(grep -c READY %[10]s)" = 2 ] || { cat %[10]s; exit 99; }
+`, dir, near.String(), own6, far.String(), hosts, w.setup, w.ports, w.repo, self, logFile)
 	words := []string{"-n", "-m", "--propagation", "private", "--"}
 	uid := os.Geteuid()
 	if w.oneNet || uid != 0 {

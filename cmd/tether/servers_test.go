@@ -138,7 +138,7 @@ w.onopen = () => w.send("hello"); w.onmessage = e => { console.log(e.data); proc
 
 // asKeeper runs a server of the system in that internet: they refuse root, which
 // whoever sets it up is there. Files that are the test's are the keeper's.
-const asKeeper = "unshare -U --map-user=64321 --map-group=64321 -- "
+const asKeeper = "nsenter --net=$FAR -- unshare -U --map-user=64321 --map-group=64321 -- "
 
 // accounts are what the servers and clients find in /etc/passwd.
 func accounts(j *jail) string {
@@ -202,7 +202,7 @@ func TestGitOverSSH(t *testing.T) {
 		j.write(filepath.Join(j.out, "sshd"), fmt.Sprintf("Port 22\nListenAddress %s\nHostKey %s/host\nAuthorizedKeysFile %s/keys\nPidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\n"+
 			"SetEnv GIT_CONFIG_GLOBAL=%s/gitconfig\nLogLevel VERBOSE\n", pub, j.out, j.out, j.out))
 		w.ports = "80"
-		w.setup = "echo 0 >/proc/sys/net/ipv4/ip_unprivileged_port_start\n" + accounts(j) + asKeeper + "setpriv --pdeathsig TERM " + sshd + " -D -e -f " + j.out + "/sshd >" + j.out + "/sshd.log 2>&1 &\n" +
+		w.setup = "afar sh -c 'echo 0 >/proc/sys/net/ipv4/ip_unprivileged_port_start'\n" + accounts(j) + asKeeper + "setpriv --pdeathsig TERM " + sshd + " -D -e -f " + j.out + "/sshd >" + j.out + "/sshd.log 2>&1 &\n" +
 			"for i in $(seq 200); do grep -qs 'Server listening' " + j.out + "/sshd.log && break; sleep 0.05; done"
 		const with = `export GIT_SSH_COMMAND="${GIT_SSH_COMMAND:-ssh} -i $PWD/deploy -o IdentitiesOnly=yes -o BatchMode=yes -o StrictHostKeyChecking=yes -o UserKnownHostsFile=$PWD/known"; `
 		url := "ssh://keeper@ok.test" + j.out + "/git/r.git"
