@@ -26,9 +26,7 @@ func (System) LookupNetIP(ctx context.Context, network, name string) ([]netip.Ad
 	if label := strings.TrimSuffix(name, "."); !strings.Contains(label, ".") {
 		// In the hosts file it has no dot, and without one it would be asked for
 		// below the domains of the search list as well.
-		nobody := errors.New("nobody is asked")
-		files := net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, nobody }}
-		if addrs, err := files.LookupNetIP(ctx, network, label); err == nil {
+		if addrs, err := inFiles(ctx, network, label); err == nil {
 			return addrs, nil
 		}
 	}
@@ -78,6 +76,8 @@ type Dialer struct {
 	Resolver Resolver
 	// Upstream, when not nil, is asked for what it chains.
 	Upstream *Upstream
+	// Own says whether an address is one of the host's own; nil asks the host.
+	Own func(netip.Addr) (bool, error)
 	// Denied, when not nil, is told of every denial.
 	Denied func(Denial)
 	// Timeout bounds one connection attempt; zero is 30 s.
@@ -139,12 +139,13 @@ func (d *Dialer) Dial(ctx context.Context, name string, addr netip.Addr, port ui
 			return nil, d.refuse(Denial{Name: to.Name, Addr: to.Addr, Port: port, Proto: TCP, Verdict: Verdict{Rule: "it is the upstream proxy itself"}})
 		}
 		if p := d.Upstream.proxy(to.Name, to.Addr, port); p != nil {
-			if to.Name != "" {
-				if v := d.Rules.DecideName(to.Name, port); !v.Allow {
-					return nil, d.refuse(Denial{Name: to.Name, Port: port, Proto: TCP, Verdict: v})
-				}
+			direct, err := d.beforeProxy(ctx, to, port)
+			if err != nil {
+				return nil, err
 			}
-			return d.chain(ctx, p, to, port)
+			if !direct {
+				return d.chain(ctx, p, to, port)
+			}
 		}
 	}
 	addrs, err := d.Judge(ctx, name, addr, port)
@@ -170,13 +171,17 @@ func (d *Dialer) Dial(ctx context.Context, name string, addr netip.Addr, port ui
 }
 
 // Judge returns the addresses that may be dialled for a name, or for an address
-// when name is empty: all that it has, or an error.
+// when name is empty: all that it has, or an error. A public address of the host
+// itself is like its loopback: a rule by address opens it, and nothing wider.
 func (d *Dialer) Judge(ctx context.Context, name string, addr netip.Addr, port uint16) ([]netip.Addr, error) {
 	to, err := d.allowed(name, addr, port)
 	if err != nil {
 		return nil, err
 	}
 	if to.Addr.IsValid() {
+		if err := d.judgeOwn("", to.Addr, port); err != nil {
+			return nil, err
+		}
 		return []netip.Addr{to.Addr}, nil
 	}
 	name = to.Name
@@ -187,6 +192,9 @@ func (d *Dialer) Judge(ctx context.Context, name string, addr netip.Addr, port u
 	for _, a := range addrs {
 		if v := d.Rules.Decide(name, a, port, TCP); !v.Allow {
 			return nil, d.refuse(Denial{Name: name, Addr: a, Port: port, Proto: TCP, Verdict: v})
+		}
+		if err := d.judgeOwn(name, a, port); err != nil {
+			return nil, err
 		}
 	}
 	return addrs, nil

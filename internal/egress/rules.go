@@ -124,7 +124,7 @@ func (r *Rules) Listed() bool { return r.Base() == Listed }
 func (r *Rules) AnySNI() bool { return r != nil && r.anySNI }
 
 // WithPrivate returns rules that also allow what base Public keeps closed, the
-// caller's own loopback and private networks, but never metadata. It is for the
+// caller's own addresses and private networks, but never metadata. It is for the
 // one documented switch of the fetch tool.
 func (r *Rules) WithPrivate() *Rules {
 	if r == nil {
@@ -200,6 +200,7 @@ type Verdict struct {
 //     an address or a network, on top. The one exception is localhost, named in
 //     so many words.
 //   - Base Public opens every other name and every public address on host.PublicPorts.
+//     Those of the host itself are DecideOwn's to judge, once one is about to be dialled.
 //     Under it a rule by address holds for whatever name leads there.
 //   - Metadata is opened by its one exact name or address, and by nothing wider.
 //   - An address that carries another, as NAT64 does, is judged by both.
@@ -390,6 +391,21 @@ func (r *Rules) DecideName(name string, port uint16) Verdict {
 		return v
 	}
 	return q.byName()
+}
+
+// DecideOwn judges an address of the host itself that would be public elsewhere.
+// It is for what Decide allows.
+func (r *Rules) DecideOwn(addr netip.Addr, port uint16) Verdict {
+	q := query{r: r, port: port, addr: addr.Unmap()}
+	if r != nil {
+		if a, ok := q.addressed(q.addr); ok {
+			return Verdict{Allow: true, Rule: "allow-host " + a.String()}
+		}
+		if r.private {
+			return Verdict{Allow: true, Rule: "private addresses are allowed"}
+		}
+	}
+	return Verdict{Rule: "it is an address of this host itself", Remedy: q.allowAddr(q.addr)}
 }
 
 // MayResolve says whether a name may be sent to a resolver: whether it is

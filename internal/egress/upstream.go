@@ -210,6 +210,29 @@ func (d *Dialer) itself(ctx context.Context, to host.Host, port uint16) bool {
 	return false
 }
 
+// beforeProxy judges what a proxy would be asked for by what is known here: a
+// name, an address, and the hosts file, but no resolver. Direct says that it is
+// an address of this host itself that a rule opens, which no proxy is asked for.
+func (d *Dialer) beforeProxy(ctx context.Context, to host.Host, port uint16) (direct bool, err error) {
+	if to.Name == "" {
+		if err := d.judgeOwn("", to.Addr, port); err != nil {
+			return false, err
+		}
+		own, err := d.isOwn(to.Addr)
+		return own && err == nil, nil
+	}
+	if v := d.Rules.DecideName(to.Name, port); !v.Allow {
+		return false, d.refuse(Denial{Name: to.Name, Port: port, Proto: TCP, Verdict: v})
+	}
+	known, _ := inFiles(ctx, "ip", to.Name)
+	for _, a := range known {
+		if err := d.judgeOwn(to.Name, a.Unmap(), port); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
 // addresses returns those that a host has, as far as can be found out here.
 func (d *Dialer) addresses(ctx context.Context, h host.Host) []netip.Addr {
 	if h.Addr.IsValid() {

@@ -45,7 +45,7 @@ func keys() []key {
 		{"allow-config", list, `[".vscode/settings.json"]`, "paths whose built-in lock is lifted"},
 		{"network", word, `"gated"`, "`none`, `gated` (the default) or `open`"},
 		{"only-host", list, `["example.com"]`, "the only hosts that are reached: names, `*.name` (not the name itself), addresses, networks, each with ports such as `:443`, `:80,443` or `:3000-3010`"},
-		{"allow-host", list, `["example.com:8443"]`, "hosts that are reached besides; a rule without a port means 80 and 443; a name opens public addresses only, others must be named by address, but for `localhost`"},
+		{"allow-host", list, `["example.com:8443"]`, "hosts that are reached besides; a rule without a port means 80 and 443; a name opens public addresses only, others, and the host's own, must be named by address, but for `localhost`"},
 		{"deny-host", list, `["example.com"]`, "hosts that are never reached; a rule without a port means all"},
 		{"sni", word, `"any"`, "what TLS to a listed host must name: `listed` (the default), a host that is reached, or `any`, also none or a hidden one"},
 		{"upstream", word, `"environment"`, "an HTTP proxy through which public hosts are reached: its URL without credentials, or `environment`, which is what HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY say; it resolves names, whose addresses are then not judged"},
