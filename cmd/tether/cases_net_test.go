@@ -359,3 +359,30 @@ func TestPublish(t *testing.T) {
 		})
 	}
 }
+
+// TestHostsReplaced: a hosts file that nothing can be mounted on, because it is a
+// bind mount whose source was replaced, is told of; the gate works as ever.
+func TestHostsReplaced(t *testing.T) {
+	gates(t, func(t *testing.T, j *jail, w world) {
+		hosts := filepath.Join(filepath.Dir(j.w), "hosts")
+		w.hosts = pub + " listed.test\n"
+		const get = "curl -sS -m 5 http://ok.test/ http://listed.test/; cat /etc/hosts; true"
+		flags := []string{"-v", "--only-host", "ok.test", "--only-host", "listed.test"}
+		const told = "/etc/hosts stays inside as it is: it is a bind mount whose source was replaced"
+		if r, log := w.inside(j, get, flags...); strings.Count(r.stdout, servedHTTP) != 2 || strings.Contains(r.stdout, "listed.test\n127") || strings.Contains(r.stderr, told) {
+			t.Fatalf("control: one that was not replaced: %s\n%s", r.all(), log)
+		}
+		w.setup = "cp " + hosts + " " + hosts + ".new; mv " + hosts + ".new " + hosts + "; grep -q '//deleted /etc/hosts ' /proc/self/mountinfo || exit 99"
+		r, log := w.inside(j, get, flags...)
+		if !strings.Contains(r.stdout, "host=ok.test") || !strings.Contains(r.stdout, pub+" listed.test\n") || !strings.Contains(r.stderr, told) {
+			t.Errorf("%s\n%s", r.all(), log)
+		}
+		direct := j.provider == "native" && !w.oneNet // a proxy is told the name
+		if direct && (strings.Contains(r.stdout, "host=listed.test") || !strings.Contains(r.stderr, pub+" port 80: no rule allows it\nhint: --allow-host "+pub+"\n")) {
+			t.Errorf("%s\n%s", r.all(), log)
+		}
+		if r, log := w.inside(j, get, append(flags, "--only-host", pub)...); strings.Count(r.stdout, servedHTTP) != 2 {
+			t.Errorf("its address is allowed: %s\n%s", r.all(), log)
+		}
+	})
+}

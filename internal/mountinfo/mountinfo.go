@@ -23,3 +23,25 @@ func Unescape(s string) string {
 }
 
 func octal(c byte) bool { return '0' <= c && c <= '7' }
+
+// Nameless says whether the mount on top at path shows a file or folder that has
+// lost its name since, as the source of a bind mount does that was replaced. The
+// kernel mounts nothing on such a place. Table is the text of a mountinfo file;
+// path is canonical.
+func Nameless(table, path string) bool {
+	const gone = "//deleted" // no other path has two slashes
+	type line struct{ id, parent, root string }
+	var top line
+	for text := range strings.Lines(table) {
+		// ID PARENT MAJOR:MINOR ROOT AT OPTIONS...
+		f := strings.SplitN(text, " ", 6)
+		if len(f) < 6 || Unescape(f[4]) != path {
+			continue
+		}
+		// What was mounted on another one is on top of it; else the later line.
+		if top.id == "" || top.parent != f[0] {
+			top = line{f[0], f[1], f[3]}
+		}
+	}
+	return strings.HasSuffix(top.root, gone)
+}

@@ -50,3 +50,24 @@ func FuzzUnescape(f *testing.F) {
 		}
 	})
 }
+
+func TestNameless(t *testing.T) {
+	const table = "24 1 254:0 / / rw - ext4 /dev/vda rw\n" +
+		"67 24 254:0 /x/h//deleted /etc/hosts rw - ext4 /dev/vda rw\n" +
+		"68 24 254:0 /x/r /etc/resolv.conf rw - ext4 /dev/vda rw\n" +
+		"69 24 254:0 /x/a\\040b//deleted /a\\040b rw - ext4 /dev/vda rw\n" +
+		"71 70 254:0 /x/new /top rw - ext4 /dev/vda rw\n" +
+		"70 24 254:0 /x/old//deleted /top rw - ext4 /dev/vda rw\n" +
+		"72 24 254:0 /x/old /under rw - ext4 /dev/vda rw\n" +
+		"73 72 254:0 /x/new//deleted /under rw - ext4 /dev/vda rw\n"
+	for path, want := range map[string]bool{"/": false, "/etc/hosts": true, "/etc/resolv.conf": false, "/etc": false, "/a b": true, "/top": false, "/under": true} {
+		if got := Nameless(table, path); got != want {
+			t.Errorf("%s: got %v", path, got)
+		}
+	}
+	for _, bad := range []string{"", "x", "1 2 3 4 /", "\n\n"} {
+		if Nameless(bad, "/") {
+			t.Errorf("%q", bad)
+		}
+	}
+}

@@ -10,9 +10,12 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tether-sandbox/tether/internal/egress"
 	"github.com/tether-sandbox/tether/internal/egress/gate"
 	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/mountinfo"
 	"github.com/tether-sandbox/tether/internal/plan"
 	"github.com/tether-sandbox/tether/internal/world"
 	"github.com/tether-sandbox/tether/policy"
@@ -154,9 +157,24 @@ func show(p *plan.Plan, path, content string) {
 		})
 	}
 	switch {
+	case err == nil && covered(real) && nameless(real):
+		p.Notes = append(p.Notes, plan.Note{What: path + " stays inside as it is: it is a bind mount whose source was replaced, and nothing can be mounted on it; " +
+			"a name that it holds leads to an address, which rules by name do not open"})
 	case err == nil && covered(real):
 		p.Locks = append(p.Locks, plan.Lock{Path: real, Content: []byte(content), Why: "names are resolved by the gate"})
 	case !covered(path):
 		p.Files = append(p.Files, plan.File{Path: path, Content: []byte(content)})
 	}
+}
+
+// nameless says whether nothing can be mounted on a canonical path, because what
+// is mounted there has lost its name.
+func nameless(path string) bool {
+	var stat unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, 0, &stat)
+	if err == nil && stat.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 && stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT == 0 {
+		return false // nothing is, as nearly everywhere
+	}
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	return err == nil && mountinfo.Nameless(string(table), path)
 }
