@@ -81,7 +81,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"the whole machine", tether.Options{Policy: policy.Default("/")}, fault.SandboxBadWorkspace},
 		{"an unknown provider", tether.Options{Policy: ok, Provider: "magic"}, fault.PolicyInvalid},
 		{"no provider by the name of none", tether.Options{Policy: ok, Provider: "none"}, fault.PolicyInvalid},
-		{"a provider of another build", tether.Options{Policy: ok, Provider: "landlock"}, fault.SandboxUnavailable},
+		{"a provider of another build", tether.Options{Policy: ok, Provider: "seatbelt"}, fault.SandboxUnavailable},
 		{"a memory limit", tether.Options{Policy: func() policy.Policy { p := ok; p.Limits.MemoryBytes = 1 << 30; return p }()}, fault.LimitUnenforceable},
 	} {
 		s, err := tether.Open(context.Background(), c.o)

@@ -205,13 +205,13 @@ func providerKind(name string) (enforce.Kind, error) {
 	switch k := enforce.Kind(name); k {
 	case "":
 		return enforce.Auto, nil
-	case enforce.Auto, enforce.Native, enforce.Bwrap, enforce.Guard:
+	case enforce.Auto, enforce.Native, enforce.Bwrap, enforce.Landlock, enforce.Guard:
 		return k, nil
-	case enforce.Landlock, "seatbelt":
+	case "seatbelt":
 		return "", fault.New(fault.SandboxUnavailable, "provider "+name+" is not part of this build").
 			WithHint("--provider auto")
 	}
-	return "", fault.New(fault.PolicyInvalid, "there is no provider "+quoteWord(name)+"; there are auto, native, bwrap and guard").
+	return "", fault.New(fault.PolicyInvalid, "there is no provider "+quoteWord(name)+"; there are auto, native, bwrap, landlock and guard").
 		WithHint("--provider auto")
 }
 

@@ -36,7 +36,8 @@ func sameByBwrap(w string) (subject, error) {
 	if err != nil {
 		return subject{}, err
 	}
-	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH, Inet: true, Unix: true, SetGID: true})
+	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH, Inet: true, Unix: true, SetGID: true,
+		Namespaced: true})
 	if err != nil {
 		return subject{}, err
 	}

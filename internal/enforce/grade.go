@@ -44,6 +44,9 @@ const scopedABI = 6
 // Grades says what a provider makes of a plan. It is honest by construction:
 // what is not listed is None.
 func Grades(kind Kind, p *plan.Plan, m Machine) []Graded {
+	if kind == Landlock {
+		return wallGrades(p, m)
+	}
 	var out []Graded
 	add := func(g policy.Guarantee, grade policy.Grade, means, reason string) {
 		out = append(out, Graded{g, grade, means, reason})

@@ -70,8 +70,29 @@ func TestGrades(t *testing.T) {
 			"read=N write=N secrets=N network=N process=N ipc=N limits=N"},
 		{"no sandbox", enforce.Unconfined, with(func(*plan.Plan) {}), newest,
 			"read=N write=N secrets=N network=N process=N ipc=N limits=N"},
-		{"landlock is not part of this build", enforce.Landlock, with(func(*plan.Plan) {}), newest,
+		{"landlock, with hidden files", enforce.Landlock, with(func(*plan.Plan) {}), newest,
+			"read=P write=P secrets=N network=C process=P ipc=C limits=P"},
+		{"landlock, nothing hidden", enforce.Landlock, with(func(p *plan.Plan) { p.Masks, p.Locks = nil, nil }), newest,
+			"read=P write=P secrets=C network=C process=P ipc=C limits=P"},
+		{"landlock, a configuration with credentials", enforce.Landlock, with(func(p *plan.Plan) { p.Masks = nil }), newest,
+			"read=P write=P secrets=N network=C process=P ipc=C limits=P"},
+		{"landlock, nothing writable", enforce.Landlock, with(func(p *plan.Plan) {
+			p.Policy.Profile = policy.ReadOnly
+			for i := range p.Views {
+				p.Views[i].Writable = false
+			}
+		}), newest, "read=P write=P secrets=C network=C process=P ipc=C limits=P"},
+		{"landlock, open", enforce.Landlock, with(open), newest, "read=P write=P secrets=N network=N process=P ipc=C limits=P"},
+		{"landlock, the last without scopes", enforce.Landlock, with(func(*plan.Plan) {}), 5,
+			"read=P write=P secrets=N network=C process=N ipc=C limits=P"},
+		{"landlock, the first that keeps files from being cut", enforce.Landlock, with(func(*plan.Plan) {}), 3,
+			"read=P write=P secrets=N network=C process=N ipc=C limits=P"},
+		{"landlock, the last that does not", enforce.Landlock, with(func(*plan.Plan) {}), 2,
+			"read=P write=N secrets=N network=C process=N ipc=C limits=P"},
+		{"landlock, without it", enforce.Landlock, with(func(*plan.Plan) {}), 0,
 			"read=N write=N secrets=N network=N process=N ipc=N limits=N"},
+		{"landlock counts no processes", enforce.Landlock, with(func(p *plan.Plan) { p.Policy.Limits.Processes = 9 }), newest,
+			"read=P write=P secrets=N network=C process=P ipc=C limits=N"},
 		{"a provider that nobody knows", "magic", with(func(*plan.Plan) {}), newest,
 			"read=N write=N secrets=N network=N process=N ipc=N limits=N"},
 	} {
@@ -84,7 +105,7 @@ func TestGrades(t *testing.T) {
 // TestGradesAreExplained: whatever is less than complete says why, and every
 // guarantee is named exactly once.
 func TestGradesAreExplained(t *testing.T) {
-	for _, kind := range []enforce.Kind{enforce.Native, enforce.Bwrap, enforce.Guard, enforce.Unconfined, "magic"} {
+	for _, kind := range []enforce.Kind{enforce.Native, enforce.Bwrap, enforce.Landlock, enforce.Guard, enforce.Unconfined, "magic"} {
 		for _, mode := range []policy.NetworkMode{policy.Offline, policy.Gated, policy.Open} {
 			p := enforcetest.Plan()
 			p.Policy.Network.Mode = mode

@@ -17,7 +17,10 @@ type Order struct {
 	Build bool
 	// Bare says that there is no sandbox at all: the inner stage only keeps
 	// hold of the process tree.
-	Bare  bool
+	Bare bool
+	// Walls, when not nil, says that there are no namespaces: a launcher puts
+	// walls round itself, by what Steps allow, and becomes the command.
+	Walls *WallsOrder
 	Steps []Step
 	// Argv, Env and Dir are the command's.
 	Argv, Env []string
@@ -43,6 +46,18 @@ type Order struct {
 	Processes, FileBytes int64
 	// Filter is the seccomp program.
 	Filter []seccomp.Insn
+}
+
+// WallsOrder is what a launcher is told besides.
+type WallsOrder struct {
+	// Change says that the caller is root, who takes on these ids for good.
+	Change   bool
+	UID, GID uint32
+	// Closed is a file that the command's ids may read and no step allows: the
+	// launcher refuses to go on if it can be opened all the same.
+	Closed string
+	// AnyTCP leaves TCP to the filter.
+	AnyTCP bool
 }
 
 // maxCPUs is more than any kernel has.
@@ -78,6 +93,14 @@ func (o *Order) Encode() []byte {
 		e.ports(o.Gate.Local)
 		e.strs(o.Gate.Env)
 	}
+	e.bool(o.Walls != nil)
+	if w := o.Walls; w != nil {
+		e.bool(w.Change)
+		e.num(uint64(w.UID))
+		e.num(uint64(w.GID))
+		e.str(w.Closed)
+		e.bool(w.AnyTCP)
+	}
 	e.num(uint64(len(o.Filter)))
 	for _, i := range o.Filter {
 		e.num(uint64(i.Code)<<48 | uint64(i.Jt)<<40 | uint64(i.Jf)<<32 | uint64(i.K))
@@ -105,6 +128,9 @@ func DecodeOrder(b []byte) (*Order, error) {
 	}
 	if d.bool() {
 		o.Gate = &GateOrder{Ports: d.ports(), Local: d.ports(), Env: d.strs()}
+	}
+	if d.bool() {
+		o.Walls = &WallsOrder{Change: d.bool(), UID: d.id(), GID: d.id(), Closed: d.str(), AnyTCP: d.bool()}
 	}
 	for range d.count() {
 		v := d.num()
@@ -200,6 +226,11 @@ func (d *decoder) str() string {
 	s := string(d.rest[:n])
 	d.rest = d.rest[n:]
 	return s
+}
+func (d *decoder) id() uint32 {
+	v := d.num()
+	d.bad = d.bad || v > math.MaxUint32
+	return uint32(v)
 }
 func (d *decoder) strs() []string {
 	n := d.count()

@@ -47,11 +47,14 @@ const (
 	Sysctl
 	// Seal makes the mount at Dst read-only, after its scaffolding is done.
 	Seal
+	// Allow opens Dst, where it lies on the host, to a command that has no world
+	// of its own: to be read, and by its flags to be written and started.
+	Allow
 )
 
 var verbNames = [...]string{Bind: "bind", Tmpfs: "tmpfs", Dir: "dir", Symlink: "symlink", File: "file",
 	Self: "self", MaskFile: "mask-file", MaskStub: "mask-stub", MaskDir: "mask-dir", Cover: "cover",
-	Proc: "proc", Devices: "devices", Sysctl: "sysctl", Seal: "seal"}
+	Proc: "proc", Devices: "devices", Sysctl: "sysctl", Seal: "seal", Allow: "allow"}
 
 func (v Verb) String() string {
 	if int(v) < len(verbNames) && verbNames[v] != "" {
@@ -85,9 +88,11 @@ const (
 	// sandbox is built under cannot reach Src, a bind that is only read is left
 	// out, and one that is written becomes an empty folder in memory.
 	Optional
+	// Listing, in an Allow, lets folders be listed and nothing be read.
+	Listing
 )
 
-var flagNames = []string{"ro", "noexec", "dev", "make", "file", "gone", "flat", "optional"}
+var flagNames = []string{"ro", "noexec", "dev", "make", "file", "gone", "flat", "optional", "list"}
 
 func (f Flags) String() string {
 	s := ""

@@ -28,6 +28,9 @@ func (s *stage) Unwrap() error { return s.err }
 
 // Main runs the inner stage and never returns.
 func Main() {
+	if len(os.Args) == 2 && os.Args[1] == Launcher {
+		launcher()
+	}
 	gated := len(os.Args) == 2 && os.Args[1] == GateBuilder
 	builder := gated || len(os.Args) == 2 && os.Args[1] == Builder
 	if builder {
@@ -110,7 +113,7 @@ func run(builds, gated bool) (syscall.WaitStatus, error) {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}); err != nil {
 		return 0, &stage{"core limit", err}
 	}
-	if order.Bare {
+	if order.Bare || order.Walls != nil {
 		// No process namespace ends with us; orphans come to us instead.
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return 0, &stage{"subreaper", err}
@@ -172,6 +175,11 @@ func start(order *enforce.Order) (int, error) {
 	done := make(chan result, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if order.Walls != nil {
+			pid, err := startLauncher(order)
+			done <- result{pid, err}
+			select {} // the launcher dies with this thread
+		}
 		spread(order.CPUs)
 		if err := confine(order); err != nil {
 			done <- result{0, err}
@@ -237,15 +245,20 @@ func launch(order *enforce.Order) (int, error) {
 		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: order.Terminal, Ctty: 0}}
 	pid, err := syscall.ForkExec(path, order.Argv, attr)
 	if errors.Is(err, syscall.ENOEXEC) {
-		// A script without a first line that names its interpreter: shells
-		// and execvp(3) run it by sh.
-		argv := append([]string{"sh", path}, order.Argv[1:]...)
-		pid, err = syscall.ForkExec("/bin/sh", argv, attr)
+		pid, err = syscall.ForkExec(shell, byShell(path, order.Argv), attr)
 	}
 	if err != nil {
 		return 0, &execError{order.Argv[0], err}
 	}
 	return pid, nil
+}
+
+const shell = "/bin/sh"
+
+// byShell are the words for a script without a first line that names its
+// interpreter: shells and execvp(3) run it by sh.
+func byShell(path string, argv []string) []string {
+	return append([]string{"sh", path}, argv[1:]...)
 }
 
 // lookPath finds a program as execvp(3) does, in the PATH of the command.
@@ -457,6 +470,9 @@ func send(m Message) {
 }
 
 func failure(err error) Message {
+	if said, ok := errors.AsType[*saidError](err); ok {
+		return said.Message
+	}
 	m := Message{Kind: Failed, What: err.Error()}
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		m.Errno = int32(errno)

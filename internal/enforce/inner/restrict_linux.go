@@ -29,25 +29,11 @@ func restrict(order *enforce.Order) error {
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return &stage{"descriptors", err}
 	}
-	// A session keyring of its own: the caller's may hold keys. Kernels
-	// without keyrings have none to leak.
-	const joinSessionKeyring = 1 // KEYCTL_JOIN_SESSION_KEYRING, with no name
-	if _, _, errno := unix.Syscall(unix.SYS_KEYCTL, joinSessionKeyring, 0, 0); errno != 0 && errno != unix.ENOSYS &&
-		errno != unix.EPERM && errno != unix.EOPNOTSUPP {
-		return &stage{"keyring", errno}
+	if err := joinKeyring(); err != nil {
+		return err
 	}
-	if order.Processes > 0 {
-		// Our own threads count as the command's do, in its user namespace.
-		n := uint64(order.Processes) + ownThreads
-		if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: n}); err != nil {
-			return &stage{"process limit", err}
-		}
-	}
-	if order.FileBytes > 0 {
-		n := uint64(order.FileBytes)
-		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: n, Max: n}); err != nil {
-			return &stage{"file size limit", err}
-		}
+	if err := setLimits(order); err != nil {
+		return err
 	}
 	if err := dropCapabilities(order.Build); err != nil {
 		return &stage{"capabilities", err}
@@ -67,21 +53,41 @@ func restrict(order *enforce.Order) error {
 	return nil
 }
 
+// joinKeyring leaves the caller's session keyring.
+func joinKeyring() error {
+	// A session keyring of its own: the caller's may hold keys. Kernels
+	// without keyrings have none to leak.
+	const joinSessionKeyring = 1 // KEYCTL_JOIN_SESSION_KEYRING, with no name
+	if _, _, errno := unix.Syscall(unix.SYS_KEYCTL, joinSessionKeyring, 0, 0); errno != 0 && errno != unix.ENOSYS &&
+		errno != unix.EPERM && errno != unix.EOPNOTSUPP {
+		return &stage{"keyring", errno}
+	}
+	return nil
+}
+
+func setLimits(order *enforce.Order) error {
+	if order.Processes > 0 {
+		// Our own threads count as the command's do, in its user namespace.
+		n := uint64(order.Processes) + ownThreads
+		if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: n}); err != nil {
+			return &stage{"process limit", err}
+		}
+	}
+	if order.FileBytes > 0 {
+		n := uint64(order.FileBytes)
+		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: n, Max: n}); err != nil {
+			return &stage{"file size limit", err}
+		}
+	}
+	return nil
+}
+
 func dropCapabilities(native bool) error {
 	if native {
 		// In a namespace of ours we hold CAP_SETPCAP. Under bwrap the bounding
 		// set is empty already, which the posture check confirms.
-		if err := unix.Prctl(unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0); err != nil {
-			return fmt.Errorf("securebits: %w", err)
-		}
-		for c := uintptr(0); ; c++ {
-			err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
-			if errors.Is(err, unix.EINVAL) {
-				break // past the last capability
-			}
-			if err != nil {
-				return fmt.Errorf("bounding set: %w", err)
-			}
+		if err := dropBounding(); err != nil {
+			return err
 		}
 	}
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
@@ -92,15 +98,43 @@ func dropCapabilities(native bool) error {
 	return unix.Capset(&header, &none[0])
 }
 
+// dropBounding keeps programs from ever bringing capabilities. It takes
+// CAP_SETPCAP.
+func dropBounding() error {
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0); err != nil {
+		return fmt.Errorf("securebits: %w", err)
+	}
+	for c := uintptr(0); ; c++ {
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
+		if errors.Is(err, unix.EINVAL) {
+			return nil // past the last capability
+		}
+		if err != nil {
+			return fmt.Errorf("bounding set: %w", err)
+		}
+	}
+}
+
 // checkPosture refuses to go on when this thread, from which the command will
 // be started, is not exactly as strict as it must be.
 func checkPosture(order *enforce.Order) error {
+	want := map[string]string{"CapInh": "0", "CapPrm": "0", "CapEff": "0", "CapBnd": "0", "CapAmb": "0",
+		"NoNewPrivs": "1", "Seccomp": "2"}
+	if err := checkStatus(want); err != nil {
+		return err
+	}
+	if os.Getpid() != 1 {
+		return errors.New("not process 1 of a process namespace")
+	}
+	return checkMounts(order)
+}
+
+// checkStatus compares what the kernel says of the calling thread.
+func checkStatus(want map[string]string) error {
 	status, err := os.ReadFile("/proc/thread-self/status")
 	if err != nil {
 		return err
 	}
-	want := map[string]string{"CapInh": "0", "CapPrm": "0", "CapEff": "0", "CapBnd": "0", "CapAmb": "0",
-		"NoNewPrivs": "1", "Seccomp": "2"}
 	for line := range strings.SplitSeq(string(status), "\n") {
 		key, value, _ := strings.Cut(line, ":")
 		w, ok := want[key]
@@ -121,10 +155,7 @@ func checkPosture(order *enforce.Order) error {
 	for key := range want {
 		return fmt.Errorf("%s is not to be seen in /proc", key)
 	}
-	if os.Getpid() != 1 {
-		return errors.New("not process 1 of a process namespace")
-	}
-	return checkMounts(order)
+	return nil
 }
 
 // checkMounts compares the mounts that stand with those that were planned.

@@ -42,6 +42,18 @@ const Builder = "builder"
 // to the gate.
 const GateBuilder = "gate-builder"
 
+// Launcher is the first argument of the process that puts walls round itself and
+// becomes the command, where there are no namespaces. Another inner stage starts
+// it and stays outside.
+const Launcher = "launcher"
+
+// FDOrder and FDSaid are a launcher's descriptors: a memory file with the order,
+// and a pipe for the Message that says why there is no command.
+const (
+	FDOrder = 3
+	FDSaid  = 4
+)
+
 // GateServes is the answer to Gate.
 const GateServes = 'g'
 
@@ -53,7 +65,7 @@ func Wanted(args []string) bool {
 	case 1:
 		return args[0] == Name
 	case 2:
-		return args[0] == Name && (args[1] == Builder || args[1] == GateBuilder) ||
+		return args[0] == Name && (args[1] == Builder || args[1] == GateBuilder || args[1] == Launcher) ||
 			args[1] == Name && strings.HasPrefix(args[0], "/proc/self/fd/")
 	}
 	return false

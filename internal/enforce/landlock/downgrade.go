@@ -50,7 +50,7 @@ func features() []feature {
 			func(r *Ruleset) bool { return !r.AnyFile },
 			func(r *Ruleset) {
 				r.AnyFile, r.lacks = true, 0
-				r.Read, r.Exec, r.Write, r.Device = nil, nil, nil, nil
+				r.Read, r.Exec, r.Write, r.Device, r.List = nil, nil, nil, nil, nil
 			}},
 		right(Missing{"ioctl", 5, "6.10", false, "any device file that can be opened answers ioctl"}, fsIoctlDev),
 		right(Missing{"truncate", 3, "6.2", false, "any file can be cut to nothing, whether or not it can be opened for writing"}, fsTruncate),

@@ -62,6 +62,8 @@ type Ruleset struct {
 	// Device lists device files, or folders of such, that answer ioctl. Files
 	// that are not devices answer it anyway.
 	Device []Path
+	// List lists folders that can be listed, with all folders in them.
+	List []Path
 	// Bind and Connect list TCP ports. Port 0 in Bind is one that the kernel
 	// chooses.
 	Bind, Connect []uint16
@@ -107,6 +109,7 @@ const (
 	grantRead   = fsReadFile | fsReadDir
 	grantExec   = fsExecute | fsReadFile
 	grantDevice = fsIoctlDev
+	grantList   = fsReadDir
 	// grantWrite leaves out device files: nothing ever opens making them.
 	grantWrite = fsWriteFile | fsTruncate | fsRefer | fsRemoveDir | fsRemoveFile |
 		fsMakeDir | fsMakeReg | fsMakeSock | fsMakeFifo | fsMakeSym
@@ -157,7 +160,7 @@ func (r *Ruleset) openings() []opening {
 	for _, l := range [...]struct {
 		paths  []Path
 		access uint64
-	}{{r.Read, grantRead}, {r.Exec, grantExec}, {r.Write, grantWrite}, {r.Device, grantDevice}} {
+	}{{r.Read, grantRead}, {r.Exec, grantExec}, {r.Write, grantWrite}, {r.Device, grantDevice}, {r.List, grantList}} {
 		for _, p := range l.paths {
 			i, seen := at[p.FD]
 			if !seen {
@@ -201,7 +204,7 @@ func (r Ruleset) String() string {
 		for _, l := range [...]struct {
 			word  string
 			paths []Path
-		}{{"read", r.Read}, {"exec", r.Exec}, {"write", r.Write}, {"device", r.Device}} {
+		}{{"read", r.Read}, {"exec", r.Exec}, {"write", r.Write}, {"device", r.Device}, {"list", r.List}} {
 			for _, p := range l.paths {
 				fmt.Fprintf(&b, "  %-6s %s\n", l.word, p.Name)
 			}

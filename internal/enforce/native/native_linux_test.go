@@ -51,7 +51,8 @@ func planned(t *testing.T, network enforce.Net, argv ...string) (*plan.Plan, enf
 	if err != nil {
 		t.Fatal(err)
 	}
-	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH, Inet: true, Unix: true, SetGID: !p.Identity.Root})
+	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH, Inet: true, Unix: true, SetGID: !p.Identity.Root,
+		Namespaced: true})
 	if err != nil {
 		t.Fatal(err)
 	}

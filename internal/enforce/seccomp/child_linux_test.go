@@ -102,5 +102,5 @@ func command(t testing.TB, r role) *exec.Cmd {
 }
 
 func usual() *seccomp.Options {
-	return &seccomp.Options{Arch: runtime.GOARCH, Inet: true, Unix: true, SetGID: true}
+	return &seccomp.Options{Arch: runtime.GOARCH, Inet: true, Unix: true, SetGID: true, Namespaced: true}
 }

@@ -21,8 +21,9 @@ func TestGolden(t *testing.T) {
 	for _, arch := range archs {
 		for name, o := range map[string]seccomp.Options{
 			"strict": {Arch: arch},
-			"usual":  {Arch: arch, Inet: true, Unix: true, SetGID: true},
-			"nested": {Arch: arch, Inet: true, Unix: true, SetGID: true, NestedUserNS: true, NestedMounts: true},
+			"usual":  {Arch: arch, Inet: true, Unix: true, SetGID: true, Namespaced: true},
+			"walls":  {Arch: arch, SetGID: true},
+			"nested": {Arch: arch, Inet: true, Unix: true, SetGID: true, Namespaced: true, NestedUserNS: true, NestedMounts: true},
 		} {
 			file := filepath.Join("testdata", arch+"-"+name+".golden")
 			got := ""
@@ -146,7 +147,7 @@ func reach(arch string, i int) (seccomp.Options, call, bool) {
 			}
 		}
 	}
-	for _, o := range []seccomp.Options{{Arch: arch}, {Arch: arch, Inet: true, Unix: true, SetGID: true}} {
+	for _, o := range []seccomp.Options{{Arch: arch}, {Arch: arch, Inet: true, Unix: true, SetGID: true, Namespaced: true}} {
 		for _, a := range tries[0] {
 			for _, b := range tries[1] {
 				for _, d := range tries[2] {
@@ -191,7 +192,7 @@ func TestOptionsOnlyOpen(t *testing.T) {
 
 func TestDoors(t *testing.T) {
 	usual := func(arch string) seccomp.Options {
-		return seccomp.Options{Arch: arch, Inet: true, Unix: true, SetGID: true}
+		return seccomp.Options{Arch: arch, Inet: true, Unix: true, SetGID: true, Namespaced: true}
 	}
 	for _, c := range []struct {
 		name string

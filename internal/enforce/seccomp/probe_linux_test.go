@@ -151,6 +151,14 @@ func probes() []probe {
 		open("mknodat setgid", unix.SYS_MKNODAT, none, bad, 0o102755, 0),
 		open("fchmodat setgid", unix.SYS_FCHMODAT, none, bad, 0o2775), open("fchmod setgid", unix.SYS_FCHMOD, none, 0o2775),
 		open("socket tcp", unix.SYS_SOCKET, 2, 1, 0), open("socket tcp6", unix.SYS_SOCKET, 10, 1, 6),
+		open("socketpair dgram", unix.SYS_SOCKETPAIR, 1, 2, 999),
+		open("shmget", unix.SYS_SHMGET, 0x7e740001, 1, 0), open("shmat", unix.SYS_SHMAT, none, 0, 0), open("shmctl", unix.SYS_SHMCTL, none, 99),
+		open("semget", unix.SYS_SEMGET, 0x7e740001, 1, 0), open("semop", unix.SYS_SEMOP, none, bad, 1),
+		open("semctl", unix.SYS_SEMCTL, none, 0, 99), open("semtimedop", unix.SYS_SEMTIMEDOP, none, bad, 1, 0),
+		open("msgget", unix.SYS_MSGGET, 0x7e740001, 0), open("msgsnd", unix.SYS_MSGSND, none, bad, 1, 0),
+		open("msgrcv", unix.SYS_MSGRCV, none, bad, 1, 0, 0), open("msgctl", unix.SYS_MSGCTL, none, 99),
+		open("mq_open", unix.SYS_MQ_OPEN, bad, 0), open("mq_unlink", unix.SYS_MQ_UNLINK, bad),
+		open("prlimit64 of another", unix.SYS_PRLIMIT64, none, 0, 0, 0),
 		open("socket unix", unix.SYS_SOCKET, 1, 1, 0), open("socket route", unix.SYS_SOCKET, 16, 3, 0),
 	}
 	return slices.DeleteFunc(list, func(p probe) bool { return p.nr < 0 })

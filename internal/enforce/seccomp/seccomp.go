@@ -52,6 +52,10 @@ type Options struct {
 	// SetGID leaves set-gid bits open, which git's shared repositories put on
 	// folders. Set-uid bits are always refused.
 	SetGID bool
+	// Namespaced leaves System V IPC, POSIX queues and the limits of other
+	// processes open: a sandbox with ipc and process namespaces of its own
+	// grants it.
+	Namespaced bool
 }
 
 // granted is the set of rules' conditions that o meets.
@@ -60,7 +64,7 @@ func (o Options) granted() Lift {
 	for _, f := range [...]struct {
 		on  bool
 		bit Lift
-	}{{o.Inet, LiftInet}, {o.Unix, LiftUnix}, {o.NestedUserNS, LiftUserNS}, {o.NestedMounts, LiftMounts}, {o.SetGID, LiftSetGID}} {
+	}{{o.Inet, LiftInet}, {o.Unix, LiftUnix}, {o.NestedUserNS, LiftUserNS}, {o.NestedMounts, LiftMounts}, {o.SetGID, LiftSetGID}, {o.Namespaced, LiftNamespaced}} {
 		if f.on {
 			l |= f.bit
 		}
@@ -78,6 +82,7 @@ const (
 	LiftUserNS
 	LiftMounts
 	LiftSetGID
+	LiftNamespaced
 )
 
 // Rule refuses a system call with an error.

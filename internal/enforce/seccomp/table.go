@@ -30,7 +30,8 @@ func reserved(arch string) [][2]uint32 {
 // only narrow), memfd_secret (hides memory from the kernel, not from us).
 func Table() []Rule {
 	return slices.Concat(mountRules(), namespaceRules(), kernelRules(), processRules(),
-		machineRules(), privilegeRules(), deviceRules(), socketRules())
+		machineRules(), privilegeRules(), deviceRules(), socketRules(),
+		sharedRules())
 }
 
 // Rules returns the rules in force under o, in the table's order.
@@ -243,7 +244,7 @@ func socketRules() []Rule {
 		afUnix, afInet, afInet6, afNetlink = 1, 2, 10, 16
 
 		typeMask                  = 0xf // the rest of the type is flags
-		stream, dgram, raw, oldPk = 1, 2, 3, 10
+		stream, dgram, raw, seqpacket, oldPk = 1, 2, 3, 5, 10
 
 		route = 0
 
@@ -264,5 +265,33 @@ func socketRules() []Rule {
 		{"socket", 41, 198, EPROTONOSUPPORT, 0, []Cond{inet, notIn(2, auto, icmp, tcp, udp, icmpv6)},
 			"sctp, dccp, smc and the like are seldom tried kernel code, and mptcp escapes rules made for tcp"},
 		{"socketpair", 53, 199, EOPNOTSUPP, 0, []Cond{notIn(0, afUnix)}, "only Unix sockets come in pairs; others would be rare kernel code"},
+		{"socketpair", 53, 199, ESOCKTNOSUPPORT, LiftUnix, []Cond{typ(true, stream, seqpacket)},
+			"one of a pair of datagram sockets can be turned to a service outside, by path"},
+	}
+}
+
+// sharedRules close what a command without namespaces of its own shares with
+// every process of the same user, and no other wall looks at.
+func sharedRules() []Rule {
+	const (
+		why   = "System V IPC knows no folder and no wall: a way to others' memory"
+		queue = "queues of the whole machine, by name"
+	)
+	return []Rule{
+		{"shmget", 29, 194, ENOSYS, LiftNamespaced, nil, why},
+		{"shmat", 30, 196, ENOSYS, LiftNamespaced, nil, why},
+		{"shmctl", 31, 195, ENOSYS, LiftNamespaced, nil, why},
+		{"semget", 64, 190, ENOSYS, LiftNamespaced, nil, why},
+		{"semop", 65, 193, ENOSYS, LiftNamespaced, nil, why},
+		{"semctl", 66, 191, ENOSYS, LiftNamespaced, nil, why},
+		{"semtimedop", 220, 192, ENOSYS, LiftNamespaced, nil, why},
+		{"msgget", 68, 186, ENOSYS, LiftNamespaced, nil, why},
+		{"msgsnd", 69, 189, ENOSYS, LiftNamespaced, nil, why},
+		{"msgrcv", 70, 188, ENOSYS, LiftNamespaced, nil, why},
+		{"msgctl", 71, 187, ENOSYS, LiftNamespaced, nil, why},
+		{"mq_open", 240, 180, ENOSYS, LiftNamespaced, nil, queue},
+		{"mq_unlink", 241, 181, ENOSYS, LiftNamespaced, nil, queue},
+		{"prlimit64", 302, 261, EPERM, LiftNamespaced, []Cond{notIn(0, 0)},
+			"could end any process of the same user by its limits; one's own stay open"},
 	}
 }

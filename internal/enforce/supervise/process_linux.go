@@ -194,8 +194,10 @@ func (p *Process) Kill() {
 // when we are gone. For programs that are not the first process of the
 // namespaces themselves: when those are killed, what is inside dies later than
 // they do, or not at all. What does not end by itself is killed after all.
-func (p *Process) HangUp() {
-	const patience = time.Second
+func (p *Process) HangUp() { p.HangUpIn(time.Second) }
+
+// HangUpIn is HangUp with its own patience.
+func (p *Process) HangUpIn(patience time.Duration) {
 	if conn, err := p.control.SyscallConn(); err == nil {
 		_ = conn.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) })
 	}

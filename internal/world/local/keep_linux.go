@@ -51,7 +51,7 @@ func (k *Keeper) take() *native.Stage {
 
 // fill starts a stage, if there is none, and does not wait for it.
 func (k *Keeper) fill(pol policy.Policy, kind enforce.Kind) {
-	if k == nil || kind == enforce.Bwrap || kind == enforce.Guard || kind == enforce.Unconfined || pol.Profile == policy.FullAccess {
+	if k == nil || kind == enforce.Bwrap || kind == enforce.Landlock || kind == enforce.Guard || kind == enforce.Unconfined || pol.Profile == policy.FullAccess {
 		return
 	}
 	k.mu.Lock()

@@ -126,7 +126,8 @@ func order(p *plan.Plan, c world.Command, abi int, terminal bool) (enforce.Order
 		o.Bare = true
 		return o, nil
 	}
-	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH, Inet: true, Unix: true, SetGID: !p.Identity.Root})
+	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH, Inet: true, Unix: true, SetGID: !p.Identity.Root,
+		Namespaced: true})
 	if err != nil {
 		return o, err
 	}
@@ -143,7 +144,7 @@ func order(p *plan.Plan, c world.Command, abi int, terminal bool) (enforce.Order
 func startFirst(p *plan.Plan, c world.Command, abi int, job enforce.Job) (world.Outcome, enforce.Process, error) {
 	kinds := []enforce.Kind{c.Provider}
 	if c.Provider == enforce.Auto || c.Provider == "" {
-		kinds = []enforce.Kind{enforce.Native, enforce.Bwrap}
+		kinds = []enforce.Kind{enforce.Native, enforce.Bwrap, enforce.Landlock}
 	}
 	var out world.Outcome
 	var first error
@@ -193,6 +194,8 @@ func start(kind enforce.Kind, p *plan.Plan, early world.Warm, job enforce.Job) (
 	case enforce.Bwrap:
 		job.Order.Env = environ.Within(job.Order.Env, string(kind))
 		proc, err = bwrap.Start(p.Identity, network == enforce.HostNet, filepath.Join(p.StateDir, "stubs"), job)
+	case enforce.Landlock:
+		proc, err = startWalled(p, job)
 	case enforce.Unconfined, enforce.Guard:
 		proc, err = startBare(job)
 	default:

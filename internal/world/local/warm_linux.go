@@ -34,7 +34,7 @@ func (at World) Warm(pol policy.Policy, kind enforce.Kind, environ []string) wor
 	if kind == enforce.Unconfined || kind == enforce.Guard || pol.Profile == policy.FullAccess {
 		return w
 	}
-	if kind != enforce.Bwrap {
+	if kind != enforce.Bwrap && kind != enforce.Landlock {
 		if w.stage = at.Keep.take(); w.stage == nil {
 			w.stage = launch(pol)
 		}

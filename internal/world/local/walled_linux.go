@@ -1,0 +1,103 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/enforce/seccomp"
+	"github.com/tether-sandbox/tether/internal/enforce/walls"
+	"github.com/tether-sandbox/tether/internal/environ"
+	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/policy"
+)
+
+// startWalled starts a job without namespaces, with a private folder on the host
+// that lasts as long as the job.
+func startWalled(p *plan.Plan, job enforce.Job) (enforce.Process, error) {
+	if job.Order.Gate != nil {
+		return nil, fault.New(fault.SandboxUnavailable, "provider landlock has no network namespace, and so no gate").
+			WithHint("--no-network")
+	}
+	if len(p.Policy.Network.Publish) > 0 {
+		return nil, fault.New(fault.SandboxUnavailable, "provider landlock has no network of its own whose ports could be published")
+	}
+	open := p.Policy.Network.Mode == policy.Open
+	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH, Inet: open, SetGID: !p.Identity.Root})
+	if err != nil {
+		return nil, err
+	}
+	job.Order.Filter = filter
+	job.Order.Env = environ.Within(job.Order.Env, string(enforce.Landlock))
+	private, release, err := holdPrivate(p)
+	if err != nil {
+		return nil, err
+	}
+	q := *p
+	q.Env = job.Order.Env
+	proc, err := walls.Start(&q, private, job)
+	if err != nil {
+		_ = release()
+		return nil, err
+	}
+	return &walled{proc, release}, nil
+}
+
+// rootsPrivate is where root's private folders lie: its state folder is closed to
+// the owners of workspaces.
+const rootsPrivate = "/run/tether-runs"
+
+func holdPrivate(p *plan.Plan) (dir string, release func() error, err error) {
+	top := p.StateDir
+	pass := p.Identity.Root && !p.Identity.Idmapped
+	if pass {
+		top = rootsPrivate
+	}
+	name, release, err := HoldTmp(top)
+	if err != nil {
+		return "", nil, err
+	}
+	held := filepath.Join(top, privateFolder, name)
+	if pass {
+		for _, d := range []string{top, filepath.Dir(held), held} {
+			if err == nil {
+				err = os.Chmod(d, 0o711)
+			}
+		}
+	}
+	dir = filepath.Join(held, "world")
+	if err == nil {
+		err = os.Mkdir(dir, 0o711)
+	}
+	if err != nil {
+		_ = release()
+		return "", nil, fault.Wrap(fault.SandboxUnavailable, "cannot make the private folder of the run", err)
+	}
+	return dir, release, nil
+}
+
+// walled gives the private folder back when the process is gone.
+type walled struct {
+	enforce.Process
+	release func() error
+}
+
+// Ready is part of enforce.Process.
+func (w *walled) Ready() error {
+	err := w.Process.Ready()
+	if err != nil {
+		<-w.Gone()
+		_ = w.release()
+	}
+	return err
+}
+
+// Wait is part of enforce.Process.
+func (w *walled) Wait() (enforce.Ended, error) {
+	ended, err := w.Process.Wait()
+	<-w.Gone()
+	_ = w.release() // what stays is taken away by the next run
+	return ended, err
+}
