@@ -18,6 +18,9 @@ import (
 // longer where it was. A plan made anew may do.
 var ErrChanged = errors.New("the workspace changed while the sandbox was built")
 
+// Private is where Tether's own files for the command lie, inside.
+const Private = "/run/tether"
+
 // Plan is a policy pinned to this machine. It is read-only once resolved.
 type Plan struct {
 	Policy policy.Policy

@@ -18,8 +18,6 @@ var holes = [...]string{"/var/run", "/var/lock", "/var/spool", "/var/mail", "/va
 
 // Places inside that exist in no view.
 const (
-	// Private is where Tether's own files for the command lie.
-	Private   = "/run/tether"
 	gitConfig = Private + "/gitconfig"
 	cacheDir  = Private + "/cache"
 	homeDir   = Private + "/home"

@@ -243,7 +243,7 @@ func socketRules() []Rule {
 	const (
 		afUnix, afInet, afInet6, afNetlink = 1, 2, 10, 16
 
-		typeMask                  = 0xf // the rest of the type is flags
+		typeMask                             = 0xf // the rest of the type is flags
 		stream, dgram, raw, seqpacket, oldPk = 1, 2, 3, 5, 10
 
 		route = 0

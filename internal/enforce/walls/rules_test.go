@@ -64,7 +64,9 @@ func TestGolden(t *testing.T) {
 	for name, change := range map[string]func(*plan.Plan, *walls.Host){
 		"write":    func(*plan.Plan, *walls.Host) {},
 		"readonly": func(p *plan.Plan, _ *walls.Host) { readonly(p) },
-		"root":     func(_ *plan.Plan, h *walls.Host) { h.Closed, h.NoCache = []string{"/etc/shadow", "/etc/ssl/private"}, true },
+		"root": func(_ *plan.Plan, h *walls.Host) {
+			h.Closed, h.NoCache = []string{"/etc/shadow", "/etc/ssl/private"}, true
+		},
 	} {
 		p := enforcetest.Plan()
 		p.Cache = "/run/tether/cache"
