@@ -125,6 +125,12 @@ func TestSessionHosts(t *testing.T) {
 	w.hops(j, list, "--session", "net")
 	list[0].open = false
 	w.hops(j, list, "--session", "net")
+	for _, flags := range [][]string{{"--allow-host", "other.test:5432"}, {"--upstream", "http://proxy.test:3128"}} { // what a grant opens, and what none does
+		if r := j.verb("", append(append([]string{"run", "--session", "net"}, flags...), "--", "echo", "RAN")...); r.exit != exitOurs || r.stdout != "" ||
+			!strings.Contains(r.stderr, "anything else, such as --upstream, needs a new session\nhint: tether session grant -h\n") {
+			t.Errorf("%q: %s", flags, r.all())
+		}
+	}
 	for _, host := range []string{"ok.test", "*.test:80", "http://ok.test:80"} {
 		if r := j.verb("", "session", "grant", "net", "--host", host); r.exit != exitOurs || !strings.Contains(r.stderr, "POLICY_INVALID") {
 			t.Errorf("grant %q: %s", host, r.all())

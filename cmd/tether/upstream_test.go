@@ -63,18 +63,31 @@ func TestUpstreamProxy(t *testing.T) {
 			t.Errorf("%s\n%s", r.all(), log)
 		}
 		// What goes wrong is told, without credentials.
-		for want, env := range map[string][]string{"does not take the credentials (407)": variables("wrong-pa55word-QxZ17", at),
-			"cannot be reached": variables(proxyPassword, "93.184.216.53:3129")} {
+		for want, env := range map[string][]string{at + " does not take the credentials (407)": variables("wrong-pa55word-QxZ17", at),
+			"93.184.216.53:3129 cannot be reached: connect: connection refused": variables(proxyPassword, "93.184.216.53:3129"),
+			"nowhere.test:3128 cannot be reached: there is no such host\n":      variables(proxyPassword, "nowhere.test:3128")} {
 			k := *j
 			k.env = append(append([]string(nil), j.env...), env...)
 			r, log := w.inside(&k, get("http://ok.test/", "")+"true", up...)
-			if strings.Contains(r.stdout, servedHTTP) || !strings.Contains(r.stderr, "ok.test port 80: the upstream proxy "+want) || strings.Contains(r.all(), "pa55word") {
+			if strings.Contains(r.stdout, servedHTTP) || !strings.Contains(r.stderr, "ok.test port 80: the upstream proxy http://"+want) || strings.Contains(r.all(), "pa55word") {
 				t.Errorf("%s: %s\n%s", want, r.all(), log)
 			}
 		}
 		r, log = w.inside(j, get("http://ok.test/", "")+"true", "--upstream", "http://"+at)
 		if !strings.Contains(r.stderr, "wants credentials (407)") {
 			t.Errorf("without credentials: %s\n%s", r.all(), log)
+		}
+		// A name that leads to the proxy where only the proxy knows it.
+		const ask = "curl -sS -m 5 ${ALL_PROXY:+--preproxy $ALL_PROXY} -x http://sneak.test:3128 http://denied.test/; " +
+			"curl -sS -m 5 ${ALL_PROXY:+--preproxy $ALL_PROXY} -p -x http://sneak.test:3128 http://denied.test/; true"
+		sneak := append(up, "--allow-host", "sneak.test:3128", "--deny-host", "denied.test")
+		r, log = w.inside(j, "curl -sS -m 5 ${ALL_PROXY:+-x $ALL_PROXY} http://sneak.test:3128/path", sneak...)
+		if strings.Count(log, "TUNNEL") != 2 || !strings.Contains(log, "TUNNEL CONNECT sneak.test:3128") || !strings.Contains(log, "TUNNEL GET /path") {
+			t.Errorf("control: what asks no proxy: %s\n%s", r.all(), log)
+		}
+		r, log = w.inside(j, ask, sneak...)
+		if strings.Count(log, "TUNNEL") != 2 || strings.Count(log, "TUNNEL CONNECT sneak.test:3128") != 2 || !strings.Contains(r.stderr, "at the port of the upstream proxy") {
+			t.Errorf("through itself: %s\n%s", r.all(), log)
 		}
 	})
 	j := gated(t, "native")

@@ -187,10 +187,29 @@ func (u *Upstream) String() string {
 	return u.rest.String() + " and " + u.web.String()
 }
 
+// AtProxy says whether a host that is reached through a proxy may be one of the
+// proxies itself, as far as its port tells: whoever may speak to a proxy could ask
+// it for what the rules refuse, and where a name leads only the proxy knows. Then
+// nothing must be said there that a proxy would take for a question: no more than
+// TLS, and requests of HTTP for a path.
+//
+// Blind says that such a proxy is itself spoken to by TLS, so that nobody sees
+// what it is asked for.
+func (u *Upstream) AtProxy(name string, addr netip.Addr, port uint16) (at, blind bool) {
+	if !u.Chains(name, addr, port) {
+		return false, false
+	}
+	for _, p := range []*host.Proxy{u.web, u.rest} {
+		if p != nil && p.Port == port {
+			at, blind = true, blind || p.TLS
+		}
+	}
+	return at, blind
+}
+
 // itself says whether a host is one of the proxies, by its name, its address, or
-// an address that both have as far as they are resolved here: whoever may speak
-// to a proxy could ask it for what the rules refuse. Not seen is a name that
-// leads to it only where the proxy resolves it.
+// an address that both have as far as they are resolved here. See AtProxy for
+// what leads there only where the proxy resolves it.
 func (d *Dialer) itself(ctx context.Context, to host.Host, port uint16) bool {
 	const patience = 2 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -218,11 +237,18 @@ func (d *Dialer) beforeProxy(ctx context.Context, to host.Host, port uint16) (di
 		if err := d.judgeOwn("", to.Addr, port); err != nil {
 			return false, err
 		}
-		own, err := d.isOwn(to.Addr)
-		return own && err == nil, nil
-	}
-	if v := d.Rules.DecideName(to.Name, port); !v.Allow {
+		if own, err := d.isOwn(to.Addr); own && err == nil {
+			return true, nil
+		}
+	} else if v := d.Rules.DecideName(to.Name, port); !v.Allow {
 		return false, d.refuse(Denial{Name: to.Name, Port: port, Proto: TCP, Verdict: v})
+	}
+	const https = 443 // refused there, a proxy at that port would close the web
+	if _, blind := d.Upstream.AtProxy(to.Name, to.Addr, port); blind && port != https {
+		return false, d.refuse(Denial{Name: to.Name, Addr: to.Addr, Port: port, Proto: TCP, Verdict: Verdict{Rule: "it may lead to the upstream proxy itself, whose port it is"}})
+	}
+	if to.Name == "" {
+		return false, nil
 	}
 	known, _ := inFiles(ctx, "ip", to.Name)
 	for _, a := range known {
@@ -255,7 +281,7 @@ func (d *Dialer) addresses(ctx context.Context, h host.Host) []netip.Addr {
 // chain asks a proxy for a connection to a host that was judged.
 func (d *Dialer) chain(ctx context.Context, p *host.Proxy, to host.Host, port uint16) (Conn, error) {
 	failed := func(why string) error {
-		x := Denial{Name: to.Name, Addr: to.Addr, Port: port, Proto: TCP, Verdict: Verdict{Rule: "the upstream proxy " + why}}
+		x := Denial{Name: to.Name, Addr: to.Addr, Port: port, Proto: TCP, Verdict: Verdict{Rule: "the upstream proxy " + p.String() + " " + why}}
 		return d.refuse(x)
 	}
 	c, err := d.reach(ctx, p)
@@ -301,8 +327,18 @@ func (unanswered) Error() string   { return "the host does not answer the upstre
 func (unanswered) Timeout() bool   { return true }
 func (unanswered) Temporary() bool { return true }
 
-// reason says what went wrong, without addresses that a search would find.
+// reason says what went wrong at a proxy, without the address of a resolver that
+// was asked for it.
 func reason(err error) string {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		switch {
+		case dns.IsNotFound:
+			return "there is no such host"
+		case dns.IsTimeout:
+			return "no resolver answers"
+		}
+		return "its name cannot be resolved"
+	}
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err
 	}

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"io"
 	"math/big"
 	"net"
@@ -250,6 +251,66 @@ func TestUpstreamItself(t *testing.T) {
 	}
 	if got := p.targets(); got != "other.test:"+strconv.Itoa(p.port) {
 		t.Errorf("the proxy was asked for %q", got)
+	}
+}
+
+// TestAtProxy: what may be a proxy itself is known by its port alone.
+func TestAtProxy(t *testing.T) {
+	env := func(web, rest string) []string {
+		return []string{"http_proxy=" + web, "https_proxy=" + rest, "no_proxy=direct.test"}
+	}
+	for _, tt := range []struct {
+		env       []string
+		name      string
+		addr      string
+		port      uint16
+		at, blind bool
+	}{
+		{env("http://p.test:8080", "http://p.test:8080"), "a.test", "", 8080, true, false},
+		{env("http://p.test:8080", "http://p.test:8080"), "a.test", "", 443, false, false},
+		{env("http://p.test:8080", "http://p.test:8080"), "", "93.184.216.34", 8080, true, false},
+		{env("http://p.test:8080", "http://p.test:8080"), "direct.test", "", 8080, false, false},
+		{env("http://p.test:8080", "http://p.test:8080"), "localhost", "", 8080, false, false},
+		{env("http://p.test:8080", "http://p.test:8080"), "", "10.0.0.5", 8080, false, false},
+		{env("http://p.test:8080", "http://q.test:3128"), "a.test", "", 8080, true, false}, // asked of the other one
+		{env("http://p.test", "http://q.test:3128"), "a.test", "", 80, true, false},
+		{env("http://p.test:8443", "https://q.test:8443"), "a.test", "", 8443, true, true},
+		{env("", "https://q.test:8443"), "a.test", "", 8443, true, true},
+		{env("", "https://q.test"), "a.test", "", 443, true, true},
+		{env("http://p.test:8080", ""), "a.test", "", 8080, false, false}, // dialled past it
+	} {
+		u, err := UpstreamOf(policy.Network{Mode: policy.Gated, Upstream: policy.UpstreamEnvironment}, tt.env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, blind := u.AtProxy(tt.name, addrOf(tt.addr), tt.port); at != tt.at || blind != tt.blind {
+			t.Errorf("%+v: got %v, %v", tt, at, blind)
+		}
+	}
+	for port, want := range map[string]string{"8443": "whose port it is", "443": "cannot be reached: there is no such host"} {
+		n := policy.Network{Mode: policy.Gated, Public: true, Upstream: "https://q.test:" + port}
+		u, err := UpstreamOf(n, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := Dialer{Rules: rules(t, true, nil, nil), Upstream: u, Resolver: nowhere{}, Own: func(netip.Addr) (bool, error) { return false, nil }}
+		for _, to := range []string{"a.test:", "93.184.216.34:"} {
+			if _, err := d.DialContext(t.Context(), "tcp", to+port); !IsDenied(err) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s%s: %v", to, port, err)
+			}
+		}
+	}
+}
+
+// TestReason: what is told of a proxy names no resolver.
+func TestReason(t *testing.T) {
+	for want, err := range map[string]error{"there is no such host": &net.DNSError{IsNotFound: true, Server: "192.0.2.53:53"},
+		"no resolver answers":         &net.DNSError{IsTimeout: true, Server: "192.0.2.53:53", Err: "i/o timeout"},
+		"its name cannot be resolved": &net.DNSError{Server: "192.0.2.53:53", Err: "dial udp 192.0.2.53:53: connect: network is unreachable"},
+		"connection refused":          &net.OpError{Op: "dial", Addr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, Err: errors.New("connection refused")}} {
+		if got := reason(err); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 

@@ -75,7 +75,8 @@ func (f *Flags) Accept(s *tether.Session) error {
 	if !s.Narrowed() || len(f.changes) == 0 {
 		return nil
 	}
-	return fault.New(fault.ApprovalDenied, "the session "+s.ID()+" began with a policy that does not hold all that these flags allow; tether session grant widens it").
+	return fault.New(fault.ApprovalDenied, "the session "+s.ID()+" began with a policy that does not hold all that these flags allow; "+
+		"tether session grant opens paths, hosts, commands and modes, and anything else, such as --upstream, needs a new session").
 		WithHint("tether session grant -h")
 }
 

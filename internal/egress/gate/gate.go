@@ -58,6 +58,10 @@ type Gate struct {
 	cancel context.CancelFunc
 	slots  chan struct{} // one for each question that is being answered
 
+	// carried are the connections that have an other end, or are about to; callers
+	// those to the proxy and to the resolver, whatever they have asked for yet.
+	carried, callers bound
+
 	mu     sync.Mutex
 	closed bool
 	open   map[io.Closer]struct{}
@@ -69,6 +73,8 @@ const mostQuestions = 128
 // New returns a gate that serves nothing yet.
 func New(o Options) *Gate {
 	g := &Gate{told: o.Denied, secret: o.Secret, guard: o.Guard, slots: make(chan struct{}, mostQuestions), open: map[io.Closer]struct{}{}}
+	g.carried.most = carriedOf(openFiles())
+	g.callers.most = g.carried.most + mostQuestions
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.dial = egress.Dialer{Resolver: &cache{from: o.Resolver}, Upstream: o.Upstream, Denied: g.denied, Timeout: 2 * time.Minute}
 	g.law.Store(o.Rules)
@@ -137,6 +143,21 @@ func (g *Gate) Close() {
 // Denials returns what was refused, each once, in order, and how much more there
 // was than is kept.
 func (g *Gate) Denials() (list []Refused, more int) { return g.log.all() }
+
+// called serves those that come without having been held, as long as there are
+// not too many.
+func (g *Gate) called(serve func(*net.TCPConn)) func(*net.TCPConn) {
+	return func(c *net.TCPConn) {
+		if !g.callers.enter() {
+			_ = g.full("the gate", netip.Addr{}, 0)
+			reset(c)
+			g.drop(c)
+			return
+		}
+		defer g.callers.leave()
+		serve(c)
+	}
+}
 
 // accept serves a listener until it is closed.
 func (g *Gate) accept(l net.Listener, serve func(*net.TCPConn)) {
@@ -212,16 +233,17 @@ func reset(c egress.Conn) {
 	c.Close()
 }
 
-// dialLocal dials the host's own loopback, by whichever name the rules open it.
+// dialLocal is reach for the host's own loopback, by whichever name the rules open
+// it.
 func (g *Gate) dialLocal(port uint16) (egress.Conn, error) {
 	if g.rules().Decide("localhost", netip.Addr{}, port, egress.TCP).Allow {
-		return g.dialer().Dial(g.ctx, "localhost", netip.Addr{}, port, "")
+		return g.reach("localhost", netip.Addr{}, port)
 	}
 	addr := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	if !g.rules().Decide("", addr, port, egress.TCP).Allow {
 		addr = netip.IPv6Loopback()
 	}
-	return g.dialer().Dial(g.ctx, "", addr, port, "")
+	return g.reach("", addr, port)
 }
 
 // refused records a denial that no dial was needed for.

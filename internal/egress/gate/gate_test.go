@@ -230,7 +230,7 @@ func TestJudgeHello(t *testing.T) {
 	} {
 		for _, anySNI := range []bool{false, true} {
 			g, _ := gateFor(t, policy.Network{Allow: []string{"a.test", "b.test"}, AnySNI: anySNI}, nil)
-			err := (&inspector{gate: g, name: "a.test", port: 443}).judgeHello(tt.h, tt.good)
+			err := (&inspector{gate: g, name: "a.test", port: 443, listed: true}).judgeHello(tt.h, tt.good)
 			want := tt.listed && !anySNI || tt.any && anySNI
 			if (err == nil) != want {
 				t.Errorf("%+v, any %v: got %v, want %v", tt.h, anySNI, err, want)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/host"
 	"github.com/tether-sandbox/tether/internal/redact"
 	"github.com/tether-sandbox/tether/policy"
 )
@@ -39,6 +40,7 @@ func TestGuarded(t *testing.T) {
 	const secret = "tok-0123456789-abcdefghij"
 	m := redact.New([]redact.Value{{Name: "TOKEN", Text: secret}})
 	guard := func(w io.Writer) io.WriteCloser { return m.Guard(w) }
+	hello := string(helloOf(t, "a.test"))
 	get := func(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: a.test\r\n\r\n" }
 	for _, c := range []struct {
 		what    string
@@ -54,7 +56,14 @@ func TestGuarded(t *testing.T) {
 		{"in two parts", true, guard, "", []string{"GET /?k=" + secret[:9], secret[9:] + " HTTP/1.1\r\n\r\n"}, true},
 		{"sent early", true, guard, get("/?k=" + secret), nil, true},
 		{"another protocol", true, guard, "", []string{"A", "UTH " + secret + "\n"}, true},
-		{"TLS", true, guard, "", []string{"\x16\x03\x01" + secret}, false},
+		{"TLS", true, guard, "", []string{hello + secret}, false},
+		{"TLS in parts", true, guard, "", []string{hello[:1], hello[1:40], hello[40:], secret}, false},
+		{"TLS, sent early", true, guard, hello[:7], []string{hello[7:] + secret}, false},
+		{"begins with a byte of TLS", true, guard, "", []string{"\x16" + secret}, true},
+		{"begins like TLS", true, guard, "", []string{"\x16\x03\x01" + secret}, true},
+		{"begins like TLS, early", true, guard, "\x16\x03\x01\x00\x40\x01" + secret, nil, true},
+		{"a record of TLS that is no first message", true, guard, "", []string{"\x16\x03\x01\x00\x1d\x02\x00\x00\x19" + secret}, true},
+		{"begins like TLS, harmless", true, guard, "", []string{"\x16\x03\x01\x40\x00\x01\x00\x3f\xfc hello"}, false},
 		{"HTTP, listed", false, guard, "", []string{get("/?k=" + secret)}, true},
 		{"harmless, listed", false, guard, "", []string{get("/")}, false},
 		{"another protocol, listed", false, guard, "", []string{"\x00\x01" + secret}, true},
@@ -69,7 +78,7 @@ func TestGuarded(t *testing.T) {
 		outer, server := ends(t)
 		done := make(chan struct{})
 		go func() {
-			g.pass(inner, outer, "a.test", 80, []byte(c.early))
+			g.pass(inner, outer, host.Host{Name: "a.test"}, 80, []byte(c.early))
 			close(done)
 		}()
 		for _, s := range c.say {
@@ -93,5 +102,27 @@ func TestGuarded(t *testing.T) {
 		if want := c.early + strings.Join(c.say, ""); string(got) != want && !(strings.Contains(c.what, "listed") && len(got) > 0) || err != nil || len(list) != 0 {
 			t.Errorf("%s: the server got %q (%v), denials %+v; want %q", c.what, got, err, list, want)
 		}
+	}
+}
+
+// TestPause: what begins like TLS and then waits for an answer gets it.
+func TestPause(t *testing.T) {
+	g, _ := gateFor(t, policy.Network{Public: true}, nil)
+	m := redact.New([]redact.Value{{Name: "TOKEN", Text: "tok-0123456789-abcdefghij"}})
+	g.guard = func(w io.Writer) io.WriteCloser { return m.Guard(w) }
+	client, inner := ends(t)
+	outer, server := ends(t)
+	go g.pass(inner, outer, host.Host{Name: "a.test"}, 80, nil)
+	const asks, answer = "\x16\x03\x01\x40\x00\x01 asks", "answers"
+	if _, err := io.WriteString(client, asks); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, len(asks))
+	if _, err := io.ReadFull(server, b); err != nil || string(b) != asks {
+		t.Fatalf("the server got %q, %v", b, err)
+	}
+	_, _ = io.WriteString(server, answer)
+	if _, err := io.ReadFull(client, b[:len(answer)]); err != nil || string(b[:len(answer)]) != answer {
+		t.Errorf("the client got %q, %v", b, err)
 	}
 }

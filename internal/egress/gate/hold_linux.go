@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tether-sandbox/tether/internal/egress"
+	"github.com/tether-sandbox/tether/internal/host"
 )
 
 // Side are the sockets of one network namespace in which first packets are held.
@@ -58,7 +59,7 @@ func (g *Gate) ServePair(p Pair) error {
 	if err != nil {
 		return err
 	}
-	g.accept(l, g.serveDNSTCP)
+	g.accept(l, g.called(g.serveDNSTCP))
 	if g.keep(dns) {
 		go g.serveDNS(dns)
 	}
@@ -219,12 +220,14 @@ func (s *side) judge(h *held) {
 	h.expiry = time.AfterFunc(patience, func() {
 		if s.forget(h) {
 			server.Close()
+			s.gate.carried.leave()
 		}
 	})
 	s.mu.Unlock()
 	s.sendAgain(f)
 }
 
+// dial dials the other end, and takes a place for it.
 func (s *side) dial(h *held) (egress.Conn, error) {
 	addr, port := h.first.dst.Addr(), h.first.dst.Port()
 	g := s.gate
@@ -236,10 +239,10 @@ func (s *side) dial(h *held) (egress.Conn, error) {
 		return nil, g.refused("", addr, port, egress.TCP)
 	}
 	h.name = name
-	if name == "" {
-		return g.dialer().Dial(g.ctx, "", addr, port, "")
+	if name != "" {
+		addr = netip.Addr{}
 	}
-	return g.dialer().Dial(g.ctx, name, netip.Addr{}, port, "")
+	return g.reach(name, addr, port)
 }
 
 // forget takes h out of those that wait; false says that it was out already.
@@ -270,18 +273,25 @@ func (s *side) arrived(c *net.TCPConn) {
 	key := flow{unmapped(c.RemoteAddr()), unmapped(c.LocalAddr())}
 	s.mu.Lock()
 	h := s.held[key]
-	delete(s.held, key)
+	if h != nil && h.server != nil {
+		delete(s.held, key)
+	}
 	s.mu.Unlock()
 	if h == nil || h.server == nil {
 		reset(c)
 		s.gate.drop(c)
 		return
 	}
+	defer s.gate.carried.leave()
 	h.expiry.Stop()
 	if conn, err := c.SyscallConn(); err == nil { // it has done its work, and costs time for each packet
 		_ = conn.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0) })
 	}
-	s.gate.pass(c, h.server, h.name, h.first.dst.Port(), nil)
+	to := host.Host{Name: h.name}
+	if to.Name == "" && !s.local {
+		to.Addr = h.first.dst.Addr()
+	}
+	s.gate.pass(c, h.server, to, h.first.dst.Port(), nil)
 }
 
 func unmapped(a net.Addr) netip.AddrPort {

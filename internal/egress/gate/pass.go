@@ -17,18 +17,23 @@ import (
 // pass carries an allowed connection to its end. Where the rules list names, the
 // name that the client gives inside of it must be allowed as well: an allowed
 // host that serves others, as those of large providers do, must not lead there.
-func (g *Gate) pass(client *net.TCPConn, server egress.Conn, name string, port uint16, early []byte) {
-	listed := name != "" && g.rules().Listed()
-	i := inspector{gate: g, name: name, port: port, early: early}
+//
+// Towards what may be an upstream proxy itself nothing goes that is neither TLS
+// nor a request for a path.
+func (g *Gate) pass(client *net.TCPConn, server egress.Conn, to host.Host, port uint16, early []byte) {
+	up := g.dial.Upstream
+	i := inspector{gate: g, name: to.Name, addr: to.Addr, port: port, early: early, listed: to.Name != "" && g.rules().Listed()}
+	i.atProxy, _ = up.AtProxy(to.Name, to.Addr, port)
 	// A proxy's address is not that of the host.
-	if addr, ok := server.RemoteAddr().(*net.TCPAddr); ok && !g.dial.Upstream.Chains(name, addr.AddrPort().Addr().Unmap(), port) {
+	if addr, ok := server.RemoteAddr().(*net.TCPAddr); ok && !up.Chains(to.Name, to.Addr, port) {
 		i.addr = addr.AddrPort().Addr().Unmap()
 	}
-	if !listed && g.guard != nil {
+	looks := i.listed || i.atProxy
+	if !looks && g.guard != nil {
 		g.relay(client, server, i.watch)
 		return
 	}
-	if !listed {
+	if !looks {
 		if len(early) > 0 {
 			if _, err := server.Write(early); err != nil {
 				reset(server)
@@ -47,35 +52,62 @@ type inspector struct {
 	addr  netip.Addr
 	port  uint16
 	early []byte
+	// listed says that names inside are judged, atProxy that no proxy must be asked.
+	listed, atProxy bool
 }
 
-// watch carries what the client says, past the guard unless it is TLS.
+// watch carries what the client says, past the guard unless it is TLS: not what
+// begins like TLS, but a whole first message that can be read as one.
 func (i *inspector) watch(to io.Writer, from io.Reader) (int64, error) {
-	said := i.early
-	if len(said) == 0 {
-		b := make([]byte, 16<<10)
-		n, err := from.Read(b)
-		if said = b[:n]; n == 0 {
-			if errors.Is(err, io.EOF) {
-				err = nil
-			}
-			return 0, err
-		}
+	client, ok := from.(*net.TCPConn)
+	if !ok {
+		return 0, errRefused
 	}
-	const handshake = 0x16
-	if said[0] == handshake {
-		if _, err := to.Write(said); err != nil {
-			return 0, err
-		}
-		return io.Copy(to, from)
+	said, secure, err := i.opening(client)
+	if err != nil || len(said) == 0 {
+		return 0, err
+	}
+	if secure {
+		return i.rest(to, client, said)
 	}
 	return 0, i.guarded(to, func(to io.Writer) error {
-		if _, err := to.Write(said); err != nil {
-			return err
-		}
-		_, err := io.Copy(to, from)
+		_, err := i.rest(to, client, said)
 		return err
 	})
+}
+
+// opening reads what the client says first, and whether it is a TLS client's
+// first message. Nothing at all and no error is a client that says nothing.
+func (i *inspector) opening(client *net.TCPConn) (said []byte, secure bool, err error) {
+	const (
+		handshake = 0x16
+		// pause is how long the rest of a message is waited for: other protocols
+		// may begin like one, and wait for an answer.
+		pause = time.Second
+	)
+	said = i.early
+	b := make([]byte, 16<<10)
+	defer func() { _ = client.SetReadDeadline(time.Time{}) }()
+	for {
+		if len(said) > 0 {
+			if said[0] != handshake || len(said) > mostHello+1024 {
+				return said, false, nil
+			}
+			if _, done, good := readHello(said); done {
+				return said, good, nil
+			}
+			_ = client.SetReadDeadline(time.Now().Add(pause))
+		}
+		n, err := client.Read(b)
+		said = append(said, b[:n]...)
+		switch {
+		case n > 0, err == nil:
+		case errors.Is(err, io.EOF), len(said) > 0 && isTimeout(err):
+			return said, false, nil
+		default:
+			return nil, false, err
+		}
+	}
 }
 
 // guarded lets carry write to to, past the guard, if there is one.
@@ -109,6 +141,9 @@ func (i *inspector) copy(to io.Writer, from io.Reader) (int64, error) {
 	for {
 		switch look(said) {
 		case opaque:
+			if i.atProxy {
+				return 0, i.refuse("it is neither TLS nor HTTP", "")
+			}
 			return 0, i.guarded(to, func(to io.Writer) error {
 				_, err := i.rest(to, client, said)
 				return err
@@ -149,6 +184,8 @@ func (i *inspector) judgeHello(h hello, good bool) error {
 	switch {
 	case !good:
 		return i.refuse("its TLS cannot be read", noList)
+	case !i.listed:
+		return nil
 	case i.gate.rules().AnySNI() && (h.encrypted || h.name == ""):
 		return nil // a name beside a hidden one is only that of whoever unwraps it
 	case h.encrypted:
@@ -185,6 +222,9 @@ const (
 
 // refuse tells what no rule about hosts would allow; remedy is the flag that does.
 func (i *inspector) refuse(why, remedy string) error {
+	if i.atProxy { // and then none does
+		why, remedy = why+", at the port of the upstream proxy", ""
+	}
 	i.gate.denied(egress.Denial{Name: i.name, Port: i.port, Proto: egress.TCP, Verdict: egress.Verdict{Rule: why, Remedy: remedy}})
 	return errRefused
 }
@@ -225,6 +265,9 @@ func (i *inspector) requests(to io.Writer, client *net.TCPConn, said []byte) err
 			return err
 		}
 		if len(q.all("Upgrade")) > 0 && !moreHTTP(r) {
+			if i.atProxy {
+				return i.refuse("it is neither TLS nor HTTP", "")
+			}
 			_, err := io.Copy(to, r)
 			return err
 		}

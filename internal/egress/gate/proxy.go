@@ -90,12 +90,13 @@ func (g *Gate) httpProxy(c *net.TCPConn, r *bufio.Reader) {
 			g.sayErr(c, err)
 			return
 		}
+		defer g.carried.leave()
 		if _, err := io.WriteString(c, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 			server.Close()
 			g.drop(c)
 			return
 		}
-		g.tunnel(c, r, server, to.Name, port)
+		g.tunnel(c, r, server, to, port)
 		return
 	}
 	g.absolute(c, r, q)
@@ -146,6 +147,7 @@ func (g *Gate) absolute(c *net.TCPConn, r *bufio.Reader, q *request) {
 		g.sayErr(c, err)
 		return
 	}
+	defer g.carried.leave()
 	q.drop("Host", "Connection", "Proxy-Connection", "Proxy-Authorization", "Keep-Alive", "Upgrade", "TE", "Trailer", "HTTP2-Settings")
 	name := to.Join(port)
 	if port == 80 {
@@ -178,16 +180,16 @@ func (g *Gate) absolute(c *net.TCPConn, r *bufio.Reader, q *request) {
 	_ = c.CloseWrite()
 }
 
-// dialHost dials a name or an address.
+// dialHost is reach for a name or an address.
 func (g *Gate) dialHost(h host.Host, port uint16) (egress.Conn, error) {
-	return g.dialer().Dial(g.ctx, h.Name, h.Addr, port, "")
+	return g.reach(h.Name, h.Addr, port)
 }
 
 // tunnel carries a connection whose client may have sent something already.
-func (g *Gate) tunnel(c *net.TCPConn, r *bufio.Reader, server egress.Conn, name string, port uint16) {
+func (g *Gate) tunnel(c *net.TCPConn, r *bufio.Reader, server egress.Conn, to host.Host, port uint16) {
 	_ = c.SetReadDeadline(time.Time{})
 	early, _ := r.Peek(r.Buffered())
-	g.pass(c, server, name, port, append([]byte(nil), early...))
+	g.pass(c, server, to, port, append([]byte(nil), early...))
 }
 
 func (g *Gate) sayErr(c *net.TCPConn, err error) {
@@ -244,6 +246,8 @@ func (g *Gate) socks(c *net.TCPConn, r *bufio.Reader) {
 		var err error
 		if server, err = g.dialHost(to, port); err != nil {
 			code = socksCode(err)
+		} else {
+			defer g.carried.leave()
 		}
 	}
 	if _, err := c.Write([]byte{5, byte(code), 0, 1, 0, 0, 0, 0, 0, 0}); err != nil || code != socksOK {
@@ -253,7 +257,7 @@ func (g *Gate) socks(c *net.TCPConn, r *bufio.Reader) {
 		g.linger(c)
 		return
 	}
-	g.tunnel(c, r, server, to.Name, port)
+	g.tunnel(c, r, server, to, port)
 }
 
 func socksCode(err error) int {

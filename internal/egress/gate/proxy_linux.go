@@ -2,6 +2,8 @@ package gate
 
 import (
 	"net"
+
+	"github.com/tether-sandbox/tether/internal/host"
 )
 
 // ServeProxy serves a listener for a proxy's clients, and those on the command's
@@ -12,7 +14,7 @@ func (g *Gate) ServeProxy(proxy int, local []int) error {
 	if err != nil {
 		return err
 	}
-	g.accept(l, g.proxy)
+	g.accept(l, g.called(g.proxy))
 	for _, fd := range local {
 		l, err := listener(fd)
 		if err != nil {
@@ -33,5 +35,6 @@ func (g *Gate) forward(c *net.TCPConn) {
 		g.drop(c)
 		return
 	}
-	g.pass(c, server, "", port, nil)
+	defer g.carried.leave()
+	g.pass(c, server, host.Host{}, port, nil)
 }

@@ -1,0 +1,102 @@
+package gate
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tether-sandbox/tether/policy"
+)
+
+func TestCarriedOf(t *testing.T) {
+	for files, want := range map[uint64]int32{0: fewestCarried, 256: fewestCarried, 352: 16, 358: 17, 1024: 128, 4096: 640, 6399: 1023, 6400: 1024, 1 << 20: 1024, 1<<64 - 1: 1024} {
+		if got := carriedOf(files); got != want {
+			t.Errorf("%d files: got %d, want %d", files, got, want)
+		}
+	}
+	if openFiles() < 64 {
+		t.Errorf("%d open files", openFiles())
+	}
+}
+
+// TestBound: one connection more than there is place for is refused by name, and
+// let in when another has ended; whoever asks for nothing is bounded, too.
+func TestBound(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	go func() {
+		for {
+			c, err := server.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(c, c); c.Close() }()
+		}
+	}()
+	to := server.Addr().String()
+	g, _ := gateFor(t, policy.Network{Allow: []string{to}}, nil)
+	g.carried.most, g.callers.most = 2, 4
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.accept(l, g.called(g.proxy))
+	call := func() net.Conn {
+		t.Helper()
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		return c
+	}
+	ask := func(c net.Conn) int {
+		t.Helper()
+		_, _ = io.WriteString(c, "CONNECT "+to+" HTTP/1.1\r\nProxy-Authorization: Basic "+basic("secret")+"\r\n\r\n")
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.StatusCode
+	}
+	first, second := call(), call()
+	if a, b := ask(first), ask(second); a != 200 || b != 200 {
+		t.Fatalf("control: two: %d, %d", a, b)
+	}
+	if got := ask(call()); got != 403 {
+		t.Errorf("a third one: %d", got)
+	}
+	list, _ := g.Denials()
+	host, port, _ := net.SplitHostPort(to)
+	if len(list) != 1 || list[0].String() != host+" port "+port || !strings.Contains(list[0].Rule, "no more than "+strconv.Itoa(2)+" connections are carried at once") {
+		t.Errorf("denials: %+v", list)
+	}
+	for g.callers.n.Load() > 2 {
+		time.Sleep(time.Millisecond)
+	}
+	idle := []net.Conn{call(), call()}
+	for g.callers.n.Load() < 4 {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := call().Read(make([]byte, 1)); err == nil {
+		t.Error("a fifth caller is served")
+	}
+	for _, c := range append(idle, second) {
+		c.Close()
+	}
+	for g.callers.n.Load() > 1 || g.carried.n.Load() > 1 {
+		time.Sleep(time.Millisecond)
+	}
+	if got := ask(call()); got != 200 {
+		t.Errorf("after one has ended: %d", got)
+	}
+}
