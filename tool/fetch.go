@@ -34,14 +34,16 @@ type FetchInput struct {
 
 // FetchOutput is what came. An error status of the server is no Error.
 type FetchOutput struct {
-	URL       string     `json:"url,omitempty" doc:"the final address"`
-	Redirects []string   `json:"redirects,omitempty" doc:"the addresses before it"`
-	Status    int        `json:"status,omitempty"`
-	Type      string     `json:"type,omitempty" doc:"media type"`
-	Charset   string     `json:"charset,omitempty" doc:"what the text was converted from"`
-	Size      int64      `json:"size" doc:"bytes that came, decoded"`
-	Form      fetch.Form `json:"form,omitempty" enum:"text,markdown,raw,binary" doc:"what text is; binary: no text, and none is given"`
-	Text      string     `json:"text"`
+	URL       string   `json:"url,omitempty" doc:"the final address"`
+	Redirects []string `json:"redirects,omitempty" doc:"the addresses before it"`
+	// Status is HTTP's.
+	Status  int        `json:"status,omitempty"`
+	Type    string     `json:"type,omitempty" doc:"media type"`
+	Charset string     `json:"charset,omitempty" doc:"what the text was converted from"`
+	Size    int64      `json:"size" doc:"bytes that came, decoded"`
+	Form    fetch.Form `json:"form,omitempty" enum:"text,markdown,raw,binary" doc:"what text is; binary: no text, and none is given"`
+	// Text is what came, as Form says.
+	Text string `json:"text"`
 	// Truncated: there is more than Text; NextOffset reads on, unless it is
 	// zero and the rest was never converted.
 	Truncated  bool               `json:"truncated" doc:"there is more than text"`

@@ -95,6 +95,7 @@ func serveInternet() {
 			_, _ = w.Write(b)
 		}
 	})
+	mux.HandleFunc("/none", http.NotFound)
 	mux.HandleFunc("/ws", webSocket)
 	fatal(serveTLS(mux, say))
 	for _, p := range ports {

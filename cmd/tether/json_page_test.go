@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -35,6 +36,8 @@ var jsonPages = []struct {
 	{"tether why", "A list of these, the last one last.", false, []string{"jsonWhy"}},
 	{"tether edit", "One object by the word that follows: view, write, replace, list, search.", true,
 		[]string{"ViewResult", "WriteResult", "ReplaceResult", "ListResult", "Entry", "SearchResult", "Match"}},
+	{"tether fetch", "One object, also when nothing came. The exit status is 0, 1 when the server's is one of an error, 124 after the time limit and 125 with `error`. The tool `fetch` returns the same.", false,
+		[]string{"tool.FetchOutput", "tool.Error"}},
 }
 
 // TestJSONPage holds docs/json.md to the types that are printed, and every field
@@ -42,6 +45,9 @@ var jsonPages = []struct {
 func TestJSONPage(t *testing.T) {
 	found := structs(t, "../..", ".", "../../internal/filegate")
 	found["Redaction"] = structs(t, "../../internal/redact")["Count"]
+	for _, name := range []string{"FetchOutput", "Error"} {
+		found["tool."+name] = structs(t, "../../tool")[name]
+	}
 	var page bytes.Buffer
 	page.WriteString("# The JSON of `--json`\n\nMade from the source. Every verb prints one value on stdout and nothing else; those of `tether session` hold facts as the log has them and are not on this page. Fields are only ever added; read what you know and leave the rest. " +
 		"What is not UTF-8 in a text is replaced by U+FFFD.\n")
@@ -83,6 +89,56 @@ func TestJSONPage(t *testing.T) {
 	got, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(got, page.Bytes()) {
 		t.Errorf("docs/json.md is not fresh (%v): go test ./cmd/tether -run JSONPage -update", err)
+	}
+}
+
+// TestFetchJSON: what tether fetch prints is what the page says, whether
+// something came or not.
+func TestFetchJSON(t *testing.T) {
+	page, err := os.ReadFile("../../docs/json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## tether fetch\n")
+	section, _, _ = strings.Cut(section, "\nerror:\n")
+	fields := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| [^|]* \\| (yes)?").FindAllStringSubmatch(section, -1)
+	if len(fields) < 10 {
+		t.Fatalf("the page has %d fields: %s", len(fields), section)
+	}
+	j, w := gated(t, "native"), world{}
+	for _, tt := range []struct {
+		url  string
+		exit int
+		want map[string]any
+	}{
+		{"http://ok.test/page", 0, map[string]any{"url": "http://ok.test/page", "status": 200.0, "type": "text/plain", "form": "text", "truncated": false, "error": nil}},
+		{"http://ok.test/none", 1, map[string]any{"status": 404.0, "error": nil}},
+		{"http://private.test/", 125, map[string]any{"text": "", "size": 0.0, "status": nil}},
+		{"http://gone.test/", 125, map[string]any{"text": "", "denials": nil}},
+	} {
+		r, log := w.run(j, []string{binary, "fetch", "-C", j.w, "--json", tt.url})
+		var got map[string]any
+		if err := json.Unmarshal([]byte(r.stdout), &got); err != nil || r.exit != tt.exit {
+			t.Errorf("%s: exit %d, %v: %s\n%s", tt.url, r.exit, err, r.all(), log)
+			continue
+		}
+		for key, want := range tt.want {
+			if got[key] != want {
+				t.Errorf("%s: %s is %v, want %v", tt.url, key, got[key], want)
+			}
+		}
+		if _, failed := got["error"].(map[string]any); failed != (tt.exit == exitOurs) {
+			t.Errorf("%s: %s", tt.url, r.stdout)
+		}
+		for _, f := range fields {
+			if _, there := got[f[1]]; !there && f[2] == "" {
+				t.Errorf("%s: %s is absent", tt.url, f[1])
+			}
+			delete(got, f[1])
+		}
+		if len(got) > 0 {
+			t.Errorf("%s: not on the page: %v", tt.url, got)
+		}
 	}
 }
 
@@ -149,14 +205,18 @@ func rows(t *testing.T, page *bytes.Buffer, name string, s *ast.StructType) {
 		if field == "-" {
 			continue
 		}
-		if meaning == "" {
+		says := meaning
+		if says == "" {
+			says = reflect.StructTag(raw).Get("doc")
+		}
+		if says == "" {
 			t.Errorf("%s.%s has no meaning in its comment", name, f.Names[0])
 		}
 		absent := ""
 		if option == "omitempty" {
 			absent = "yes"
 		}
-		fmt.Fprintf(page, "| `%s` | %s | %s | %s |\n", field, jsonType(f.Type), absent, strings.ReplaceAll(meaning, "|", "\\|"))
+		fmt.Fprintf(page, "| `%s` | %s | %s | %s |\n", field, jsonType(f.Type), absent, strings.ReplaceAll(says, "|", "\\|"))
 	}
 }
 
@@ -172,7 +232,7 @@ func jsonType(e ast.Expr) string {
 	case strings.HasPrefix(text, "int"), strings.HasPrefix(text, "float"):
 		return "number"
 	case text == "string", text == "Outcome", text == "Encoding", text == "LineEnd", text == "EntryType",
-		text == "fault.Code", text == "time.Time", text == "policy.Grade", text == "policy.Guarantee":
+		text == "fault.Code", text == "fetch.Form", text == "time.Time", text == "policy.Grade", text == "policy.Guarantee":
 		return "text"
 	default:
 		return objectName(text)
