@@ -195,3 +195,39 @@ func TestSSHThroughProxy(t *testing.T) {
 		}
 	})
 }
+
+// TestGateBound: more connections at once than the gate has descriptors for are
+// refused at once and told of, and there is place again when others have ended.
+func TestGateBound(t *testing.T) {
+	const script = `python3 -c 'import socket, os, base64, urllib.parse
+u = urllib.parse.urlsplit(os.environ.get("https_proxy", ""))
+def dial():
+    s = socket.create_connection((u.hostname, u.port) if u.hostname else ("ok.test", 9418), 10)
+    if u.hostname:
+        s.sendall(b"CONNECT ok.test:9418 HTTP/1.1\r\nProxy-Authorization: Basic " + base64.b64encode((u.username + ":" + u.password).encode()) + b"\r\n\r\n")
+        if b" 200 " not in s.recv(999): raise ConnectionRefusedError()
+    s.sendall(b"xxxxx")
+    assert s.recv(5) == b"xxxxx"
+    return s
+held, refused = [], 0
+for i in range(80):
+    try: held.append(dial())
+    except ConnectionRefusedError: refused += 1
+print(len(held), "held", refused, "refused")
+for s in held: s.close()
+import time
+for i in range(50):
+    try: dial(); print("again"); break
+    except ConnectionRefusedError: time.sleep(0.1)'`
+	gates(t, func(t *testing.T, j *jail, w world) {
+		if r, log := w.inside(j, script); r.stdout != "80 held 0 refused\nagain\n" {
+			t.Fatalf("control: %s\n%s", r.all(), tail(log))
+		}
+		w.setup = "ulimit -n 600"
+		r, log := w.inside(j, script)
+		if r.stdout != "57 held 23 refused\nagain\n" || !strings.Contains(r.stderr, "ok.test port 9418 (") ||
+			!strings.Contains(r.stderr, "no more than 57 connections are carried at once, because of the limit of open files (ulimit -n)\n") {
+			t.Errorf("%s\n%s", r.all(), tail(log))
+		}
+	})
+}
