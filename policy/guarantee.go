@@ -81,8 +81,8 @@ func ParseAccept(s string) (Guarantee, Grade, error) {
 // starts under p.
 //
 // Read, write, secrets and process are required Complete, and so is network
-// unless it is open, or Partial with an upstream proxy. Limits are required Complete once Processes, MemoryBytes
-// or FileBytes is set; time and output need no help of the kernel. IPC is
+// unless it is open, or Partial with an upstream proxy. Limits are required Complete once one of them is set
+// other than Time and OutputBytes, which need no help of the kernel. IPC is
 // required only as far as Accept names it: naming it is asking for it.
 // FullAccess requires nothing.
 //
@@ -123,7 +123,7 @@ func (p Policy) builtin(g Guarantee) Grade {
 	case IPC:
 		return None
 	case LimitsGuarantee:
-		if p.Limits.Processes == 0 && p.Limits.MemoryBytes == 0 && p.Limits.FileBytes == 0 {
+		if !p.Limits.kernel() {
 			return None
 		}
 	}

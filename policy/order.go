@@ -64,6 +64,15 @@ func Meet(p, q Policy) Policy {
 	if p.Limits.OutputBytes == 0 && q.Limits.OutputBytes == 0 {
 		m.Limits.OutputBytes = 0
 	}
+	if p.Limits.Processes == 0 && q.Limits.Processes == 0 {
+		m.Limits.Processes = 0
+		if m.Accept[LimitsGuarantee] == m.builtin(LimitsGuarantee) {
+			delete(m.Accept, LimitsGuarantee)
+		}
+		if len(m.Accept) == 0 {
+			m.Accept = nil
+		}
+	}
 	return m
 }
 

@@ -41,10 +41,13 @@ func valid() *rapid.Generator[policy.Policy] {
 			Commands:  oneOf(policy.Inspection, policy.Any).Draw(t, "commands"),
 			Home:      oneOf(policy.HomePrivate, policy.HomeWorkspace).Draw(t, "home"),
 			Limits: policy.Limits{
-				Time:        oneOf[time.Duration](0, 1, policy.BuiltinTime, time.Hour).Draw(t, "time"),
-				OutputBytes: oneOf[int64](0, 5, policy.BuiltinOutputBytes, 1<<30).Draw(t, "output"),
-				Processes:   oneOf[int64](0, 7, 9).Draw(t, "processes"),
-				FileBytes:   oneOf[int64](0, 7).Draw(t, "file"),
+				Time:         oneOf[time.Duration](0, 1, policy.BuiltinTime, time.Hour).Draw(t, "time"),
+				OutputBytes:  oneOf[int64](0, 5, policy.BuiltinOutputBytes, 1<<30).Draw(t, "output"),
+				Processes:    oneOf[int64](0, 7, 9, policy.BuiltinProcesses, policy.BuiltinProcesses+1).Draw(t, "processes"),
+				FileBytes:    oneOf[int64](0, 7).Draw(t, "file"),
+				OpenFiles:    oneOf[int64](0, 16, 20).Draw(t, "open"),
+				CPU:          oneOf[time.Duration](0, time.Second).Draw(t, "cpu"),
+				ScratchBytes: oneOf[int64](0, 7).Draw(t, "scratch"),
 			},
 			Env: policy.Env{Pass: draw("pass", someVars), Redact: draw("redact", someVars)},
 		}
@@ -296,7 +299,11 @@ func answers(p policy.Policy) map[string]bool {
 	a["print 6"], a["print 1M"], a["print 1G"] = bytes >= 6, bytes >= 1<<20, bytes >= 1<<30
 	a["fork 8"] = p.Limits.Processes == 0 || p.Limits.Processes >= 8
 	a["fork 10"] = p.Limits.Processes == 0 || p.Limits.Processes >= 10
+	a["fork more than built in"] = p.Limits.Processes > policy.BuiltinProcesses
 	a["big files"] = p.Limits.FileBytes == 0
+	a["17 open files"] = p.Limits.OpenFiles == 0 || p.Limits.OpenFiles >= 17
+	a["long work"] = p.Limits.CPU == 0
+	a["much scratch"] = p.Limits.ScratchBytes == 0
 	return a
 }
 
@@ -386,6 +393,14 @@ func TestWithinEdges(t *testing.T) {
 			with(base, func(p *policy.Policy) { p.Env.Set = map[string]string{"A": "2"} }), false, false},
 		{"home", with(base, func(p *policy.Policy) { p.Home = policy.HomePrivate }), base, true, false},
 		{"built-in time", with(base, func(p *policy.Policy) { p.Limits.Time = policy.BuiltinTime }), base, true, true},
+		{"built-in processes", with(base, func(p *policy.Policy) {
+			p.Limits.Processes = policy.BuiltinProcesses
+			p.Accept = map[policy.Guarantee]policy.Grade{policy.LimitsGuarantee: policy.None}
+		}), base, true, true},
+		{"more processes", with(base, func(p *policy.Policy) { p.Limits.Processes = policy.BuiltinProcesses + 1 }), base, false, false},
+		{"fewer open files", with(base, func(p *policy.Policy) { p.Limits.OpenFiles = 20 }), base, true, false},
+		{"less processor time", with(base, func(p *policy.Policy) { p.Limits.CPU = 1 }), base, true, false},
+		{"less scratch space", with(base, func(p *policy.Policy) { p.Limits.ScratchBytes = 1 }), base, true, false},
 		{"more time", with(base, func(p *policy.Policy) { p.Limits.Time = policy.BuiltinTime + 1 }), base, false, true},
 		{"a memory limit, accepted unenforced", with(base, func(p *policy.Policy) {
 			p.Limits.MemoryBytes = 1

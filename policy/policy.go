@@ -166,11 +166,20 @@ const (
 const (
 	BuiltinTime        = 120 * time.Second
 	BuiltinOutputBytes = 1 << 20
+	// BuiltinProcesses leaves room for large parallel builds and browsers, and
+	// is a small part of what a machine can have (32,768 ids at least), so that
+	// one that only ever forks does not take them all.
+	BuiltinProcesses = 4096
 )
 
-// Limits bound one command. Zero means the built-in limit. That of Processes,
-// MemoryBytes and FileBytes is whatever the machine has: these three are
-// enforced, and required (see [Policy.Required]), only once they are set.
+// LeastOpenFiles is the smallest limit of open files: with fewer no program
+// starts.
+const LeastOpenFiles = 16
+
+// Limits bound one command. Zero means the built-in limit; where none is named
+// that is whatever the machine has. All but Time and OutputBytes are enforced
+// with the kernel's help, and that is required (see [Policy.Required]) once one
+// of them is set.
 type Limits struct {
 	// Time ends the command. Built-in: 120 s in the library, in MCP and with
 	// --json; none on a streaming command line. Comparing counts zero as
@@ -178,12 +187,29 @@ type Limits struct {
 	Time time.Duration
 	// OutputBytes is what is kept of stdout and of stderr, each. Built-in: 1 MiB.
 	OutputBytes int64
-	// Processes is how many processes and threads may exist at once.
+	// Processes is how many processes and threads may exist at once. Built-in:
+	// [BuiltinProcesses].
 	Processes int64
-	// MemoryBytes is the memory of the whole tree.
+	// MemoryBytes is the memory of the whole tree, private folders in memory
+	// included.
 	MemoryBytes int64
 	// FileBytes is the size of one written file.
 	FileBytes int64
+	// OpenFiles is how many descriptors each process may have, at least
+	// [LeastOpenFiles]. The caller's own limit is never exceeded.
+	OpenFiles int64
+	// CPU is the processor time of each process, in whole seconds, rounded up.
+	CPU time.Duration
+	// ScratchBytes is what each private folder in memory (/tmp, /var/tmp,
+	// /dev/shm, a private home) may hold. It only lowers the built-in limit, a
+	// share of the machine's memory.
+	ScratchBytes int64
+}
+
+// kernel tells whether a limit is set that is enforced with the kernel's help.
+func (l Limits) kernel() bool {
+	l.Time, l.OutputBytes = 0, 0
+	return l != Limits{}
 }
 
 // Guarantee is one promise that a provider is graded on.

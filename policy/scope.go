@@ -30,7 +30,7 @@ type scope struct {
 	set      map[string]string
 	redact   []string
 	home     Home
-	limits   [5]int64
+	limits   [8]int64
 	required [len(Guarantees)]Grade
 }
 
@@ -146,9 +146,10 @@ func (s scope) policy() Policy {
 }
 
 // limitsOf puts numbers for zeros, and 1, the least, for what is negative.
-func limitsOf(l Limits) [5]int64 {
-	values := [5]int64{int64(l.Time), l.OutputBytes, l.Processes, l.MemoryBytes, l.FileBytes}
-	builtin := [5]int64{int64(BuiltinTime), BuiltinOutputBytes, math.MaxInt64, math.MaxInt64, math.MaxInt64}
+func limitsOf(l Limits) [8]int64 {
+	values := [8]int64{int64(l.Time), l.OutputBytes, l.Processes, l.MemoryBytes, l.FileBytes, l.OpenFiles, int64(l.CPU), l.ScratchBytes}
+	builtin := [8]int64{int64(BuiltinTime), BuiltinOutputBytes, BuiltinProcesses, math.MaxInt64, math.MaxInt64, math.MaxInt64,
+		math.MaxInt64, math.MaxInt64}
 	for i, v := range values {
 		if v == 0 {
 			values[i] = builtin[i]
@@ -158,13 +159,14 @@ func limitsOf(l Limits) [5]int64 {
 	return values
 }
 
-func spelledLimits(v [5]int64) Limits {
+func spelledLimits(v [8]int64) Limits {
 	for i := range v {
 		if v[i] == math.MaxInt64 {
 			v[i] = 0
 		}
 	}
-	return Limits{Time: time.Duration(v[0]), OutputBytes: v[1], Processes: v[2], MemoryBytes: v[3], FileBytes: v[4]}
+	return Limits{Time: time.Duration(v[0]), OutputBytes: v[1], Processes: v[2], MemoryBytes: v[3], FileBytes: v[4],
+		OpenFiles: v[5], CPU: time.Duration(v[6]), ScratchBytes: v[7]}
 }
 
 // strictly returns v, or zero for what lies outside 0..widest.

@@ -117,12 +117,17 @@ func (p Policy) checkLimits() error {
 		value int64
 	}{
 		{"time", int64(l.Time)}, {"output", l.OutputBytes}, {"processes", l.Processes},
-		{"memory", l.MemoryBytes}, {"file size", l.FileBytes},
+		{"memory", l.MemoryBytes}, {"file size", l.FileBytes}, {"open files", l.OpenFiles}, {"cpu", int64(l.CPU)},
+		{"scratch", l.ScratchBytes},
 	} {
 		if e.value < 0 {
 			return invalid("the "+e.name+" limit "+strconv.FormatInt(e.value, 10)+" is negative",
 				"use a positive limit, or leave it out for the built-in one")
 		}
+	}
+	if l.OpenFiles > 0 && l.OpenFiles < LeastOpenFiles {
+		return invalid("with "+strconv.FormatInt(l.OpenFiles, 10)+" open files no program starts",
+			"--max-open-files "+strconv.Itoa(LeastOpenFiles))
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func TestValidate(t *testing.T) {
 			p.Protect.AllowConfig = []string{".vscode", "/w/.claude", "~/x/.idea", "./a"}
 		}, ""},
 		{"accept", ww, func(p *policy.Policy) { p.Accept = map[policy.Guarantee]policy.Grade{policy.IPC: policy.Complete} }, ""},
-		{"limits", ww, func(p *policy.Policy) { p.Limits = policy.Limits{1, 1, 1, 1, 1} }, ""},
+		{"limits", ww, func(p *policy.Policy) { p.Limits = policy.Limits{1, 1, 1, 1, 1, policy.LeastOpenFiles, 1, 1} }, ""},
 
 		{"nothing", policy.Nothing, func(p *policy.Policy) {}, "read-only, workspace-write or full-access"},
 		{"no profile", 4, func(p *policy.Policy) {}, "use read-only"},
@@ -104,6 +104,10 @@ func TestValidate(t *testing.T) {
 		{"negative output", ww, func(p *policy.Policy) { p.Limits.OutputBytes = -1 }, "positive"},
 		{"negative processes", ww, func(p *policy.Policy) { p.Limits.Processes = -1 }, "positive"},
 		{"negative memory", ww, func(p *policy.Policy) { p.Limits.MemoryBytes = -1 }, "positive"},
+		{"negative open files", ww, func(p *policy.Policy) { p.Limits.OpenFiles = -1 }, "positive"},
+		{"negative cpu", ww, func(p *policy.Policy) { p.Limits.CPU = -1 }, "positive"},
+		{"negative scratch", ww, func(p *policy.Policy) { p.Limits.ScratchBytes = -1 }, "positive"},
+		{"too few open files", ww, func(p *policy.Policy) { p.Limits.OpenFiles = policy.LeastOpenFiles - 1 }, "--max-open-files 16"},
 		{"negative file size", ww, func(p *policy.Policy) { p.Limits.FileBytes = -1 }, "positive"},
 		{"full access, offline", full, func(p *policy.Policy) { p.Network.Mode = policy.Offline }, "--network open"},
 		{"full access, gated", full, func(p *policy.Policy) { p.Network.Mode = policy.Gated }, "--network open"},

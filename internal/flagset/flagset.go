@@ -91,7 +91,10 @@ func New(verb string) *Flags {
 	f.Set.Func("max-output", "keep at most `SIZE` of stdout and of stderr where they are captured: --json, mcp (default: 1M)", f.rule("max-output", same))
 	f.Set.Func("max-memory", "limit the memory of the whole tree to `SIZE`", f.rule("max-memory", same))
 	f.Set.Func("max-file-size", "limit each written file to `SIZE`", f.rule("max-file-size", same))
-	f.Set.Func("max-procs", "allow at most `N` processes and threads", f.rule("max-procs", same))
+	f.Set.Func("max-procs", "allow at most `N` processes and threads (default: 4096)", f.rule("max-procs", same))
+	f.Set.Func("max-open-files", "allow each process at most `N` open files", f.rule("max-open-files", same))
+	f.Set.Func("max-cpu", "end each process after `TIME` of processor time, in whole seconds", f.rule("max-cpu", same))
+	f.Set.Func("max-scratch", "limit each private folder in memory, such as /tmp and /dev/shm, to `SIZE`", f.rule("max-scratch", same))
 
 	f.Set.Func("provider", "`NAME`: auto (default), native, bwrap or guard", f.rule("provider", same))
 	f.Set.Func("accept", "accept `GUARANTEE=GRADE` where the machine cannot do better (repeatable)", f.rule("accept", same))

@@ -57,9 +57,12 @@ func keys() []key {
 		{"no-scrub", truth, `true`, "pass the whole environment; under `full-access` only"},
 		{"timeout", size, `"90s"`, "when a command is ended: 90s, 1m30s, 2h, or seconds; without it after 2 minutes where output is captured (`--json`, MCP), else never; more than these 2 minutes is wider"},
 		{"max-output", size, `"10M"`, "how much of stdout and of stderr is kept when they are captured: 10M, or bytes; without it 1M"},
-		{"max-procs", count, `200`, "processes and threads at a time"},
+		{"max-procs", count, `200`, "processes and threads at a time; without it 4096, and more is wider"},
 		{"max-memory", size, `"2G"`, "memory of the whole tree; refused where nothing can hold it"},
 		{"max-file-size", size, `"1G"`, "size of each file that is written"},
+		{"max-open-files", count, `1024`, "open files of each process, at least 16"},
+		{"max-cpu", size, `"10m"`, "processor time of each process, in whole seconds"},
+		{"max-scratch", size, `"512M"`, "what each private folder in memory holds, such as /tmp and /dev/shm; it only lowers what the machine's memory gives"},
 		{"provider", word, `"auto"`, "`auto`, `native`, `bwrap`, `landlock`, `seatbelt` or `guard`"},
 		{"accept", list, `["secrets=partial"]`, "the lowest grade of a guarantee that is accepted, where the machine cannot do better"},
 		{"approval", word, `"ask"`, "who is asked for more: `ask`, or `never`, and it is refused"},
@@ -192,11 +195,13 @@ func set(e *Effective, c Change) (err error) {
 	case "max-file-size":
 		p.Limits.FileBytes, err = policy.ParseSize(s)
 	case "max-procs":
-		n, perr := strconv.ParseInt(s, 10, 32)
-		if perr != nil || n <= 0 {
-			return invalid("a number of processes is a positive whole number, not "+quote(s), "--max-procs 200")
-		}
-		p.Limits.Processes = n
+		p.Limits.Processes, err = number("processes", s, "--max-procs 200")
+	case "max-open-files":
+		p.Limits.OpenFiles, err = number("open files", s, "--max-open-files 1024")
+	case "max-cpu":
+		p.Limits.CPU, err = policy.ParseDuration(s)
+	case "max-scratch":
+		p.Limits.ScratchBytes, err = policy.ParseSize(s)
 	case "provider":
 		e.Provider, err = oneOf("provider", s, "auto", "native", "bwrap", "landlock", "seatbelt", "guard")
 	case "accept":
@@ -222,6 +227,14 @@ func set(e *Effective, c Change) (err error) {
 
 // add appends without writing into what a copy of the list shares.
 func add[T any](list []T, v T) []T { return append(list[:len(list):len(list)], v) }
+
+func number(of, s, hint string) (int64, error) {
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil || n <= 0 {
+		return 0, invalid("a number of "+of+" is a positive whole number, not "+quote(s), hint)
+	}
+	return n, nil
+}
 
 func boolean(s string) (bool, error) {
 	switch s {

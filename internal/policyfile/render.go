@@ -165,13 +165,19 @@ func (r *renderer) limits(l policy.Limits) {
 	for _, e := range []struct {
 		key   string
 		bytes int64
-	}{{"max-output", l.OutputBytes}, {"max-memory", l.MemoryBytes}, {"max-file-size", l.FileBytes}} {
+	}{{"max-output", l.OutputBytes}, {"max-memory", l.MemoryBytes}, {"max-file-size", l.FileBytes}, {"max-scratch", l.ScratchBytes}} {
 		if e.bytes > 0 {
 			r.scalar(e.key, sizeText(e.bytes))
 		}
 	}
+	if l.CPU > 0 {
+		r.scalar("max-cpu", l.CPU.String())
+	}
 	if l.Processes > 0 {
 		r.bare("max-procs", strconv.FormatInt(l.Processes, 10))
+	}
+	if l.OpenFiles > 0 {
+		r.bare("max-open-files", strconv.FormatInt(l.OpenFiles, 10))
 	}
 }
 
