@@ -169,6 +169,7 @@ func result(pol policy.Policy, p *plan.Plan, out world.Outcome, look guard.Verdi
 		}
 		r.Denials = append(r.Denials, den)
 	}
+	r.Denials = append(r.Denials, limitsMet(pol.Limits, out)...)
 	switch {
 	case out.TimedOut:
 		r.Outcome, r.Exit = TimedOut, 124

@@ -82,7 +82,6 @@ func TestOpenRefuses(t *testing.T) {
 		{"an unknown provider", tether.Options{Policy: ok, Provider: "magic"}, fault.PolicyInvalid},
 		{"no provider by the name of none", tether.Options{Policy: ok, Provider: "none"}, fault.PolicyInvalid},
 		{"a provider of another build", tether.Options{Policy: ok, Provider: "seatbelt"}, fault.SandboxUnavailable},
-		{"a memory limit", tether.Options{Policy: func() policy.Policy { p := ok; p.Limits.MemoryBytes = 1 << 30; return p }()}, fault.LimitUnenforceable},
 	} {
 		s, err := tether.Open(context.Background(), c.o)
 		if s != nil || fault.CodeOf(err) != c.want {

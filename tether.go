@@ -27,7 +27,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -155,9 +154,8 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	if _, err := egress.Compile(o.Policy.Network); err != nil {
 		return nil, err
 	}
-	if n := o.Policy.Limits.MemoryBytes; n > 0 {
-		return nil, fault.New(fault.LimitUnenforceable, "memory cannot be limited by a provider of this build, only from outside").
-			WithHint("systemd-run --user --scope -p MemoryMax=" + strconv.FormatInt(n, 10) + " tether run -- CMD")
+	if err := (local.World{}).CanLimit(o.Policy.Limits); err != nil {
+		return nil, err
 	}
 	kind, err := providerKind(o.Provider)
 	if err != nil {

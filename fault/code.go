@@ -37,6 +37,16 @@ const (
 	LimitTime Code = "LIMIT_TIME"
 	// LimitOutput: output beyond the limit was dropped.
 	LimitOutput Code = "LIMIT_OUTPUT"
+	// LimitMemory: the memory limit ended the command.
+	LimitMemory Code = "LIMIT_MEMORY"
+	// LimitProcesses: a process or thread was not made for the limit.
+	LimitProcesses Code = "LIMIT_PROCESSES"
+	// LimitCPU: the limit of processor time ended a process.
+	LimitCPU Code = "LIMIT_CPU"
+	// LimitFileSize: the limit of a file's size ended a process.
+	LimitFileSize Code = "LIMIT_FILE_SIZE"
+	// LimitScratch: a private folder in memory was full when the command ended.
+	LimitScratch Code = "LIMIT_SCRATCH"
 	// OutputLost: the command ran, and its output could not be delivered.
 	OutputLost Code = "OUTPUT_LOST"
 	// LimitUnenforceable: a limit was asked for that cannot be enforced here.

@@ -22,6 +22,7 @@ func Compile(p *plan.Plan) []Step {
 	steps := make([]Step, 0, 64+len(p.Masks)+2*len(p.Locks))
 
 	steps = append(steps, Foundation()...)
+	steps = append(steps, Step{Do: Tmpfs, Dst: "/dev/shm", Mode: 0o1777, Size: p.ShmBytes, Flags: NoExec})
 	for _, l := range p.Links {
 		steps = append(steps, Step{Do: Symlink, Dst: l.Path, Src: l.To, Flags: Make})
 	}

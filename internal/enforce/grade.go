@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,6 +37,10 @@ type Graded struct {
 type Machine struct {
 	// LandlockABI is the kernel's Landlock version, zero for none.
 	LandlockABI int
+	// CgroupMemory and CgroupProcesses say whether control groups can limit these
+	// here, where the policy asks for it; NoCgroup is why not.
+	CgroupMemory, CgroupProcesses bool
+	NoCgroup                      string
 }
 
 // Scoped is the Landlock version that restricts abstract sockets and signals.
@@ -101,18 +106,44 @@ func Grades(kind Kind, p *plan.Plan, m Machine) []Graded {
 		add(policy.IPC, policy.Partial, "ipc namespace; sockets present at the start are hidden",
 			"abstract sockets of the host can be reached: Landlock ABI 6 (Linux 6.12) or --no-network closes them")
 	}
-	asked := p.Policy.Limits
+	return append(out, limits(kind, p, m))
+}
+
+// limits grades the limits of a provider that has a jail.
+func limits(kind Kind, p *plan.Plan, m Machine) Graded {
+	asked, means := p.Policy.Limits, "rlimits"
+	onDisk := slices.ContainsFunc(p.Views, func(v plan.View) bool { return v.Origin == plan.Tmp && v.Writable })
+	uncounted := ""
 	switch {
-	case p.Identity.HostUID == 0 && asked.Processes > 0:
-		add(policy.LimitsGuarantee, policy.None, "rlimits", "the kernel does not count processes of root")
-	case asked.MemoryBytes > 0:
-		add(policy.LimitsGuarantee, policy.None, "rlimits", "memory is not limited by this provider")
-	case asked.Processes > 0 || asked.FileBytes > 0:
-		add(policy.LimitsGuarantee, policy.Complete, "rlimits in the user namespace, for what was asked", "")
-	default:
-		add(policy.LimitsGuarantee, policy.Partial, "time and output", "memory, processes and scratch space are not limited")
+	case kind == Landlock:
+		uncounted, onDisk = "without a user namespace the kernel counts all processes of the user", true
+	case p.Identity.HostUID == 0:
+		uncounted = "the kernel does not count processes of root"
 	}
-	return out
+	if asked.MemoryBytes > 0 || asked.Processes > 0 && m.CgroupProcesses {
+		means += ", a control group"
+	}
+	if kind != Landlock {
+		means += ", sizes of folders in memory"
+	}
+	g := func(grade policy.Grade, reason string) Graded {
+		return Graded{policy.LimitsGuarantee, grade, means, reason}
+	}
+	switch {
+	case asked.MemoryBytes > 0 && !m.CgroupMemory:
+		return g(policy.None, cmp.Or(m.NoCgroup, "no control group can limit memory here"))
+	case asked.Processes > 0 && uncounted != "" && !m.CgroupProcesses:
+		return g(policy.None, uncounted)
+	case asked.ScratchBytes > 0 && onDisk:
+		return g(policy.Partial, "/tmp lies on the disk, and its size is not limited")
+	case asked.MemoryBytes > 0:
+		return g(policy.Complete, "")
+	case asked != policy.Limits{Time: asked.Time, OutputBytes: asked.OutputBytes}:
+		return g(policy.Complete, "of what was asked; memory is not limited without --max-memory")
+	case uncounted != "":
+		return g(policy.Partial, "memory is not limited without --max-memory, and processes are not: "+uncounted)
+	}
+	return g(policy.Partial, "memory is not limited without --max-memory")
 }
 
 // masksOver says in words how many files are hidden.

@@ -64,7 +64,16 @@ func TestGrades(t *testing.T) {
 			"read=C write=C secrets=C network=C process=C ipc=C limits=C"},
 		{"file size", enforce.Bwrap, with(func(p *plan.Plan) { p.Policy.Limits.FileBytes = 9 }), newest,
 			"read=C write=C secrets=C network=C process=C ipc=C limits=C"},
-		{"memory is held by nobody", enforce.Native, with(func(p *plan.Plan) { p.Policy.Limits.MemoryBytes = 9 }), newest,
+		{"scratch, and the session's /tmp on the disk", enforce.Native, with(func(p *plan.Plan) {
+			p.Policy.Limits.ScratchBytes = 9
+			p.Views = append(p.Views, plan.View{At: "/tmp", Origin: plan.Tmp, Writable: true})
+		}), newest, "read=C write=C secrets=C network=C process=C ipc=C limits=P"},
+		{"scratch", enforce.Native, with(func(p *plan.Plan) { p.Policy.Limits.ScratchBytes = 9 }), newest,
+			"read=C write=C secrets=C network=C process=C ipc=C limits=C"},
+		{"open files and processor time", enforce.Native, with(func(p *plan.Plan) {
+			p.Policy.Limits.OpenFiles, p.Policy.Limits.CPU = 99, 1
+		}), newest, "read=C write=C secrets=C network=C process=C ipc=C limits=C"},
+		{"memory without a control group", enforce.Native, with(func(p *plan.Plan) { p.Policy.Limits.MemoryBytes = 9 }), newest,
 			"read=C write=C secrets=C network=C process=C ipc=C limits=N"},
 		{"guard", enforce.Guard, with(func(*plan.Plan) {}), newest,
 			"read=N write=N secrets=N network=N process=N ipc=N limits=N"},

@@ -63,17 +63,7 @@ func wallGrades(p *plan.Plan, m Machine) []Graded {
 			"processes of the host are seen, and a supervisor that is killed from outside leaves what the command started")
 	}
 	add(policy.IPC, policy.Complete, "system call filter: no Unix sockets but pairs, no System V IPC, no queues", "")
-	switch asked := p.Policy.Limits; {
-	case asked.Processes > 0:
-		add(policy.LimitsGuarantee, policy.None, "rlimits", "without a user namespace the kernel counts all processes of the user")
-	case asked.MemoryBytes > 0:
-		add(policy.LimitsGuarantee, policy.None, "rlimits", "memory is not limited by this provider")
-	case asked.FileBytes > 0:
-		add(policy.LimitsGuarantee, policy.Complete, "rlimits, for what was asked", "")
-	default:
-		add(policy.LimitsGuarantee, policy.Partial, "time and output", "memory, processes and scratch space are not limited")
-	}
-	return out
+	return append(out, limits(Landlock, p, m))
 }
 
 // wallSecrets says whether hidden files are in reach: in a folder that is only

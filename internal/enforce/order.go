@@ -42,8 +42,8 @@ type Order struct {
 	// CPUs are the processors that the command may use, when the inner stage was
 	// started on fewer of them; none leaves it as it is.
 	CPUs []int
-	// Limits; zero sets none.
-	Processes, FileBytes int64
+	// Limits bound the command.
+	Limits Limits
 	// Filter is the seccomp program.
 	Filter []seccomp.Insn
 }
@@ -59,6 +59,34 @@ type WallsOrder struct {
 	// AnyTCP leaves TCP to the filter.
 	AnyTCP bool
 }
+
+// Limits bound one command, whatever holds it otherwise; zero sets none.
+type Limits struct {
+	// Processes bounds the processes and threads of the user namespace; it means
+	// nothing where the command shares the caller's.
+	Processes int64
+	// FileBytes, OpenFiles and CPUSeconds hold for each process.
+	FileBytes, OpenFiles, CPUSeconds int64
+	// ScratchBytes is what the steps say of folders in memory, for providers
+	// that may not be able to.
+	ScratchBytes int64
+}
+
+// OwnThreads is how many threads the inner stage may come to have, which count
+// as the command's do.
+const OwnThreads = 24
+
+// Met says which limits a command has met, as far as that can be seen.
+type Met uint32
+
+// The limits that can be seen to be met.
+const (
+	MetProcesses Met = 1 << iota
+	MetFileSize
+	MetCPU
+	MetScratch
+	MetMemory
+)
 
 // maxCPUs is more than any kernel has.
 const maxCPUs = 1 << 16
@@ -78,8 +106,9 @@ func (o *Order) Encode() []byte {
 	e.bool(o.Terminal)
 	e.bool(o.ScopeAbstract)
 	e.bool(o.ScopeSignal)
-	e.num(uint64(o.Processes))
-	e.num(uint64(o.FileBytes))
+	for _, n := range [...]int64{o.Limits.Processes, o.Limits.FileBytes, o.Limits.OpenFiles, o.Limits.CPUSeconds, o.Limits.ScratchBytes} {
+		e.num(uint64(n))
+	}
 	e.str(o.Dir)
 	e.strs(o.Argv)
 	e.strs(o.Env)
@@ -120,7 +149,7 @@ func DecodeOrder(b []byte) (*Order, error) {
 	d := decoder{rest: b[len(orderMagic):]}
 	o := &Order{Build: d.bool(), Bare: d.bool(), Loopback: d.bool(), Wary: d.bool(), Terminal: d.bool(),
 		ScopeAbstract: d.bool(), ScopeSignal: d.bool(),
-		Processes: int64(d.num()), FileBytes: int64(d.num()), Dir: d.str(), Argv: d.strs(), Env: d.strs()}
+		Limits: Limits{int64(d.num()), int64(d.num()), int64(d.num()), int64(d.num()), int64(d.num())}, Dir: d.str(), Argv: d.strs(), Env: d.strs()}
 	for range d.count() {
 		n := d.num()
 		d.bad = d.bad || n >= maxCPUs

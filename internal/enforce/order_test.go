@@ -44,7 +44,8 @@ func orderOf(t *rapid.T) *enforce.Order {
 		Build: flag("build"), Bare: flag("bare"), Loopback: flag("loopback"), Terminal: flag("terminal"),
 		ScopeAbstract: flag("abstract"), ScopeSignal: flag("signal"),
 		Argv: strs("argv"), Env: strs("env"), Dir: rapid.String().Draw(t, "dir"),
-		Processes: rapid.Int64().Draw(t, "processes"), FileBytes: rapid.Int64().Draw(t, "file bytes"),
+		Limits: enforce.Limits{Processes: rapid.Int64().Draw(t, "processes"), FileBytes: rapid.Int64().Draw(t, "file bytes"),
+			OpenFiles: rapid.Int64().Draw(t, "open files"), CPUSeconds: rapid.Int64().Draw(t, "cpu"), ScratchBytes: rapid.Int64().Draw(t, "scratch")},
 	}
 	if s := stepsOf(t); len(s) > 0 {
 		o.Steps = s
@@ -105,6 +106,10 @@ func TestOrderHasEveryField(t *testing.T) {
 				f.SetUint(uint64(i + 1))
 			case reflect.String:
 				f.SetString("x")
+			case reflect.Struct:
+				for j := range f.NumField() {
+					f.Field(j).SetInt(int64(i + j + 1))
+				}
 			}
 		}
 	}

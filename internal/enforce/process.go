@@ -24,6 +24,9 @@ type Job struct {
 	// from then on, and why there is no better link. When it returns the gate
 	// serves them. It may be called once for each provider that is tried.
 	Gate func(s GateSockets, why string) error
+	// Enter, when not nil, is given the provider's process before any of the
+	// command runs, and puts it and what it has started where they are limited.
+	Enter func(pid int) error
 }
 
 // Process is a command in its sandbox.
@@ -57,4 +60,8 @@ type Ended struct {
 	// NoExec is why the program itself could not be executed, zero when it
 	// was.
 	NoExec int
+	// Met are the limits that it was seen to meet; Full is the folder for
+	// MetScratch.
+	Met  Met
+	Full string
 }

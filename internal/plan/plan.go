@@ -41,6 +41,9 @@ type Plan struct {
 	Files []File
 	// Scratch are private folders in memory that the command may write.
 	Scratch []Scratch
+	// ShmBytes is the most that /dev/shm holds; zero is the kernel's limit, half
+	// of the memory.
+	ShmBytes int64
 	// Locks are paths that stay readable and cannot be changed.
 	Locks []Lock
 	// Held are places that belong to what lies there now. No lock keeps a folder

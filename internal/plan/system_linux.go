@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/policy"
 )
@@ -44,19 +46,41 @@ func (r *resolver) system() error {
 		r.cover(h.Path)
 	}
 	write := r.p.Policy.Profile == policy.WorkspaceWrite
+	memory, err := memoryBytes()
+	if err != nil {
+		return err
+	}
+	// room is a share of the memory, all of which together leave some of it.
+	room := func(share int64) int64 {
+		n := memory / share
+		if asked := r.p.Policy.Limits.ScratchBytes; asked > 0 {
+			n = min(n, asked)
+		}
+		return max(n, int64(os.Getpagesize()))
+	}
 	r.p.Scratch = append(r.p.Scratch,
-		Scratch{Path: "/tmp", Mode: 0o1777, Writable: write},
+		Scratch{Path: "/tmp", Mode: 0o1777, Writable: write, Bytes: room(2)},
 		Scratch{Path: Private, Mode: 0o755},
-		Scratch{Path: userDir, Mode: 0o700, Writable: write, Bytes: 256 << 20})
+		Scratch{Path: userDir, Mode: 0o700, Writable: write, Bytes: min(room(2), 256<<20)})
+	r.p.ShmBytes = room(4)
 	r.p.User, r.p.Home = userDir, r.p.Workspace.Path
 	if r.p.Policy.Home == policy.HomePrivate {
 		r.p.Home = homeDir
-		r.p.Scratch = append(r.p.Scratch, Scratch{Path: homeDir, Mode: 0o700, Writable: write})
+		r.p.Scratch = append(r.p.Scratch, Scratch{Path: homeDir, Mode: 0o700, Writable: write, Bytes: room(16)})
 	}
 	if info, err := os.Lstat("/var/tmp"); err == nil && info.IsDir() {
-		r.p.Scratch = append(r.p.Scratch, Scratch{Path: "/var/tmp", Mode: 0o1777, Writable: write})
+		r.p.Scratch = append(r.p.Scratch, Scratch{Path: "/var/tmp", Mode: 0o1777, Writable: write, Bytes: room(16)})
 	}
 	return nil
+}
+
+// memoryBytes is how much memory the machine has.
+func memoryBytes() (int64, error) {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0, fault.Wrap(fault.SandboxUnavailable, "cannot tell how much memory there is", err)
+	}
+	return int64(info.Totalram) * int64(info.Unit), nil
 }
 
 // linker is what the dynamic linker needs to start a program at all.

@@ -21,8 +21,8 @@ import (
 type World interface {
 	// ID names the world. Capabilities of one session come from one world.
 	ID() string
-	// Machine is what grades depend on besides a plan.
-	Machine() enforce.Machine
+	// Machine is what grades depend on besides a plan, for these limits.
+	Machine(l policy.Limits) enforce.Machine
 	// Warm starts what can be started before a plan is known, and returns at
 	// once. A run begins with it.
 	Warm(pol policy.Policy, kind enforce.Kind, environ []string) Warm
@@ -123,6 +123,10 @@ type Outcome struct {
 	// NotExecuted is the errno for which the program could not be executed.
 	NotExecuted int
 	TimedOut    bool
+	// Met are the limits of the policy that it was seen to meet; Full is the
+	// folder that was full.
+	Met  enforce.Met
+	Full string
 	// Interrupted says that Ctrl-C was typed on a terminal that was the command's.
 	Interrupted bool
 	Duration    time.Duration

@@ -125,7 +125,7 @@ func (t *translator) step(s *enforce.Step) error {
 	case enforce.Proc:
 		t.add("--proc", s.Dst)
 	case enforce.Devices:
-		t.add("--dev", s.Dst, "--perms", "1777", "--tmpfs", s.Dst+"/shm", "--remount-ro", s.Dst)
+		t.add("--dev", s.Dst, "--remount-ro", s.Dst)
 	case enforce.Seal:
 		t.add("--remount-ro", s.Dst)
 	case enforce.Sysctl:

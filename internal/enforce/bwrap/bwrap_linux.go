@@ -46,6 +46,9 @@ func Find() (string, error) {
 		WithHint("apt install bubblewrap")
 }
 
+// withSize is the first version that limits folders in memory.
+const withSize = 800
+
 func trusted(path string) error {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -103,6 +106,9 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 	if err != nil {
 		return nil, err
 	}
+	if job.Order.Limits.ScratchBytes > 0 && version < withSize {
+		return nil, fault.New(fault.SandboxUnavailable, path+" is too old to limit folders in memory").WithHint("--provider native")
+	}
 	files := &handover{next: 3 + 1} // after the control socket
 	defer files.close()
 	self, err := os.Open("/proc/self/exe")
@@ -114,7 +120,7 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 	stand := &standIns{dir: stubs}
 	host := Host{Exists: present, Data: files.data,
 		Stub: func(size, mtime int64, mode uint32) (string, error) { return stand.file(size, mtime, mode) },
-		Size: version >= 800, DisableUserns: version >= 800}
+		Size: version >= withSize, DisableUserns: version >= 800}
 	if id.Root {
 		// bwrap runs as the workspace's owner, who cannot look into root's
 		// own folders.

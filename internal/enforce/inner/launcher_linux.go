@@ -120,9 +120,6 @@ func wallIn(order *enforce.Order) error {
 	if err != nil {
 		return &stage{"ids", err}
 	}
-	if err := setLimits(order); err != nil {
-		return err
-	}
 	if err := dropCapabilities(false); err != nil {
 		return &stage{"capabilities", err}
 	}
@@ -142,6 +139,9 @@ func wallIn(order *enforce.Order) error {
 	}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		return &stage{"descriptors", err}
+	}
+	if err := limit(&order.Limits); err != nil {
+		return err
 	}
 	if err := seccomp.Load(order.Filter); err != nil {
 		return &stage{"seccomp", err}

@@ -161,8 +161,12 @@ func run(builds, gated bool) (syscall.WaitStatus, error) {
 		return 0, err
 	}
 	send(Message{Kind: Started})
-	go obey(pid)
-	return reap(pid)
+	go obey(pid, order)
+	ws, spent, err := reap(pid)
+	if err == nil && ws != 0 {
+		tellMet(order, metBy(&order.Limits, ws, &spent))
+	}
+	return ws, err
 }
 
 // start restricts one thread for good and starts the command from it. The
@@ -308,7 +312,7 @@ func executable(file string) error {
 
 // obey carries out the supervisor's requests. When the supervisor is gone, so
 // are we, and with us everything inside.
-func obey(pid int) {
+func obey(pid int, order *enforce.Order) {
 	var b [ReachLen]byte
 	for {
 		n, err := unix.Read(FDControl, b[:])
@@ -335,6 +339,7 @@ func obey(pid int) {
 		case ToCommand:
 			_ = unix.Kill(-pid, unix.Signal(b[1]))
 		case ToAll:
+			tellMet(order, 0) // as long as there is something to be seen
 			signalTree(unix.Signal(b[1]))
 			signalTree(unix.SIGCONT) // a stopped process cannot act on it otherwise
 		}
@@ -342,18 +347,19 @@ func obey(pid int) {
 }
 
 // reap waits for every child until the command itself has ended.
-func reap(pid int) (syscall.WaitStatus, error) {
+func reap(pid int) (syscall.WaitStatus, syscall.Rusage, error) {
 	for {
 		var ws syscall.WaitStatus
-		got, err := syscall.Wait4(-1, &ws, 0, nil)
+		var spent syscall.Rusage
+		got, err := syscall.Wait4(-1, &ws, 0, &spent)
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
 		if err != nil {
-			return 0, &stage{"wait", err}
+			return 0, spent, &stage{"wait", err}
 		}
 		if got == pid && (ws.Exited() || ws.Signaled()) {
-			return ws, nil
+			return ws, spent, nil
 		}
 	}
 }

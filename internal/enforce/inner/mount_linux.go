@@ -67,7 +67,7 @@ func newTmpfs(mode string, size int64) (int, error) {
 var nodes = [...]string{"null", "zero", "full", "random", "urandom", "tty"}
 
 // devices builds a minimal /dev: a few nodes of the host's, a terminal space
-// of its own and shared memory of its own.
+// of its own and a place for shared memory.
 func (b *builder) devices(s *enforce.Step) (string, error) {
 	dir := *s
 	dir.Flags |= enforce.Make
@@ -89,8 +89,9 @@ func (b *builder) devices(s *enforce.Step) (string, error) {
 			return what + " " + l[0], err
 		}
 	}
-	shm := enforce.Step{Do: enforce.Tmpfs, Dst: s.Dst + "/shm", Mode: 0o1777, Size: s.Size, Flags: enforce.Make | enforce.NoExec}
-	if what, err := b.tmpfs(&shm); err != nil {
+	// Shared memory is mounted there by a step of its own, which knows its size.
+	shm := enforce.Step{Do: enforce.Dir, Dst: s.Dst + "/shm", Flags: enforce.Make}
+	if what, err := b.do(&shm); err != nil {
 		return what + " shm", err
 	}
 	pts := enforce.Step{Dst: s.Dst + "/pts", Flags: enforce.Make}

@@ -19,9 +19,6 @@ import (
 // (linux/securebits.h).
 const secureBits = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<6 | 1<<7
 
-// ownThreads is how many threads the inner stage may come to have.
-const ownThreads = 24
-
 // restrict takes everything away from the calling thread. Order matters: what
 // needs a capability comes before the capabilities go, the filter comes last.
 func restrict(order *enforce.Order) error {
@@ -32,7 +29,7 @@ func restrict(order *enforce.Order) error {
 	if err := joinKeyring(); err != nil {
 		return err
 	}
-	if err := setLimits(order); err != nil {
+	if err := limit(&order.Limits); err != nil {
 		return err
 	}
 	if err := dropCapabilities(order.Build); err != nil {
@@ -61,23 +58,6 @@ func joinKeyring() error {
 	if _, _, errno := unix.Syscall(unix.SYS_KEYCTL, joinSessionKeyring, 0, 0); errno != 0 && errno != unix.ENOSYS &&
 		errno != unix.EPERM && errno != unix.EOPNOTSUPP {
 		return &stage{"keyring", errno}
-	}
-	return nil
-}
-
-func setLimits(order *enforce.Order) error {
-	if order.Processes > 0 {
-		// Our own threads count as the command's do, in its user namespace.
-		n := uint64(order.Processes) + ownThreads
-		if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: n}); err != nil {
-			return &stage{"process limit", err}
-		}
-	}
-	if order.FileBytes > 0 {
-		n := uint64(order.FileBytes)
-		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: n, Max: n}); err != nil {
-			return &stage{"file size limit", err}
-		}
 	}
 	return nil
 }

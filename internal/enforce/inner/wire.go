@@ -139,6 +139,9 @@ const (
 	Changed Kind = 'C'
 	// NoExec: the program itself could not be executed; Errno says why.
 	NoExec Kind = 'N'
+	// Limited: the command has met the limits in Status, an enforce.Met; What is
+	// the folder that is full.
+	Limited Kind = 'L'
 	// Exited: the command ended with Status, a wait status.
 	Exited Kind = 'X'
 )

@@ -39,6 +39,9 @@ type Process struct {
 	// ready is closed when the first message is in, over when the last is.
 	ready, over chan struct{}
 	first, last inner.Message
+	// met and full are the limits that it was told of.
+	met  enforce.Met
+	full string
 
 	mu   sync.Mutex
 	gone bool
@@ -76,6 +79,11 @@ func (p *Process) Begin(job *enforce.Job) error {
 	<-p.started
 	if p.serr != nil {
 		return p.serr
+	}
+	if job.Enter != nil {
+		if err := job.Enter(p.pid); err != nil {
+			return fault.Wrap(fault.IsolationUnavailable, "the limits could not be put in place", err)
+		}
 	}
 	job.Order.CPUs = p.cpus
 	file, err := Memory("tether-order", job.Order.Encode())
@@ -233,7 +241,7 @@ func (p *Process) ReadyIn(patience time.Duration) error {
 func (p *Process) Wait() (enforce.Ended, error) {
 	<-p.over
 	if p.last.Kind == inner.Exited {
-		return enforce.Ended{Status: p.last.Status}, nil
+		return enforce.Ended{Status: p.last.Status, Met: p.met, Full: p.full}, nil
 	}
 	<-p.done
 	if p.terr != nil {
@@ -246,7 +254,7 @@ func (p *Process) Wait() (enforce.Ended, error) {
 		return enforce.Ended{}, p.explain(p.last)
 	case inner.Started:
 		// Killed from outside: by us, or by somebody else.
-		return enforce.Ended{Status: uint32(syscall.SIGKILL)}, nil
+		return enforce.Ended{Status: uint32(syscall.SIGKILL), Met: p.met, Full: p.full}, nil
 	}
 	return enforce.Ended{}, fault.Wrap(fault.IsolationUnavailable, "the inner stage ended before the command started", p.werr)
 }
@@ -381,6 +389,13 @@ func (p *Process) listen() {
 		}
 		if m.Kind == inner.Reached {
 			p.hand(m, fds)
+			continue
+		}
+		if m.Kind == inner.Limited {
+			p.met |= enforce.Met(m.Status)
+			if m.What != "" {
+				p.full = m.What
+			}
 			continue
 		}
 		if m.Kind == inner.Gate {

@@ -31,7 +31,15 @@ func (*Keeper) Close() {}
 func (World) ID() string { return "local" }
 
 // Machine is what grades depend on besides a plan.
-func (World) Machine() enforce.Machine { return enforce.Machine{} }
+func (World) Machine(policy.Limits) enforce.Machine { return enforce.Machine{} }
+
+// CanLimit refuses what would need the kernel.
+func (World) CanLimit(l policy.Limits) error {
+	if l.MemoryBytes > 0 {
+		return refuse()
+	}
+	return nil
+}
 
 // Warm starts nothing.
 func (World) Warm(policy.Policy, enforce.Kind, []string) world.Warm { return nothing{} }

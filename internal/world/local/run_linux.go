@@ -12,7 +12,6 @@ import (
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/enforce/bwrap"
-	"github.com/tether-sandbox/tether/internal/enforce/landlock"
 	"github.com/tether-sandbox/tether/internal/enforce/native"
 	"github.com/tether-sandbox/tether/internal/enforce/seccomp"
 	"github.com/tether-sandbox/tether/internal/environ"
@@ -28,8 +27,8 @@ const scopesABI = 6
 const grace = 2 * time.Second
 
 // Run runs a command in a plan of this world.
-func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outcome, error) {
-	abi := World{}.Machine().LandlockABI
+func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outcome, error) {
+	machine := w.Machine(p.Policy.Limits)
 	begin := time.Now()
 	streams := newStreams(p, &c)
 	if err := streams.open(); err != nil {
@@ -69,7 +68,7 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 	}
 	defer doors.close()
 	job := enforce.Job{Stdio: streams.child(), Terminal: streams.terminal, Gate: outlet.serve}
-	if job.Order, err = order(p, c, abi, streams.onTerminal); err != nil {
+	if job.Order, err = order(p, c, machine.LandlockABI, streams.onTerminal); err != nil {
 		before.drop()
 		return world.Outcome{Findings: before.dead}, err
 	}
@@ -81,7 +80,20 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 			return world.Outcome{Findings: before.dead}, err
 		}
 	}
-	out, proc, err := startFirst(p, c, abi, job)
+	bounds, err := group(p)
+	if err != nil {
+		before.drop()
+		return world.Outcome{Findings: before.dead}, err
+	}
+	defer bounds.Remove()
+	if bounds != nil {
+		job.Enter = bounds.Enter
+		if bounds.Counts() {
+			// The group comes first: it tells that it did.
+			job.Order.Limits.Processes += 8
+		}
+	}
+	out, proc, err := startFirst(p, c, machine, job)
 	if err != nil {
 		before.drop()
 		out.Findings = before.dead
@@ -90,6 +102,7 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 	if early != nil && early.live != nil {
 		early.live.started(proc.PID())
 	}
+	bounds.Watch(proc.Kill)
 	doors.serve(proc)
 	set := streams.set
 	set.Start()
@@ -104,11 +117,13 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 	findings, ferr := before.settle(p)
 	<-proc.Gone() // no dead child is left for somebody else to bury
 	out.Findings = findings
-	if err = errors.Join(err, ferr, ctx.Err(), lost); err != nil {
+	aerr := account(bounds, &out)
+	if err = errors.Join(err, ferr, ctx.Err(), lost, aerr); err != nil {
 		return out, err
 	}
 	ws := syscall.WaitStatus(ended.Status)
-	out.NotExecuted = ended.NoExec
+	out.NotExecuted, out.Full = ended.NoExec, ended.Full
+	out.Met |= ended.Met
 	if ws.Signaled() {
 		out.Signal = int(ws.Signal())
 		if out.Ended != 0 && ws.Signal() == syscall.SIGKILL {
@@ -123,7 +138,7 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 func order(p *plan.Plan, c world.Command, abi int, terminal bool) (enforce.Order, error) {
 	o := enforce.Order{Argv: c.Args, Env: p.Env, Dir: p.Dir, Terminal: terminal}
 	if c.Provider == enforce.Unconfined || c.Provider == enforce.Guard {
-		o.Bare = true
+		o.Bare, o.Limits = true, limits(p.Policy.Limits, true)
 		return o, nil
 	}
 	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH, Inet: true, Unix: true, SetGID: !p.Identity.Root,
@@ -134,14 +149,14 @@ func order(p *plan.Plan, c world.Command, abi int, terminal bool) (enforce.Order
 	o.Filter = filter
 	o.Steps = enforce.Compile(p)
 	o.ScopeAbstract, o.ScopeSignal = abi >= scopesABI, abi >= scopesABI
-	o.Processes, o.FileBytes = p.Policy.Limits.Processes, p.Policy.Limits.FileBytes
+	o.Limits = limits(p.Policy.Limits, false)
 	return o, nil
 }
 
 // startFirst starts the job with the first provider that can hold the plan at
 // the grades that the policy requires. One that cannot be built gives way to
 // the next of the same grade; none ever gives way to less.
-func startFirst(p *plan.Plan, c world.Command, abi int, job enforce.Job) (world.Outcome, enforce.Process, error) {
+func startFirst(p *plan.Plan, c world.Command, machine enforce.Machine, job enforce.Job) (world.Outcome, enforce.Process, error) {
 	kinds := []enforce.Kind{c.Provider}
 	if c.Provider == enforce.Auto || c.Provider == "" {
 		kinds = []enforce.Kind{enforce.Native, enforce.Bwrap, enforce.Landlock}
@@ -149,7 +164,7 @@ func startFirst(p *plan.Plan, c world.Command, abi int, job enforce.Job) (world.
 	var out world.Outcome
 	var first error
 	for _, kind := range kinds {
-		grades := enforce.Grades(kind, p, enforce.Machine{LandlockABI: abi})
+		grades := enforce.Grades(kind, p, machine)
 		err := enforce.Meets(p.Policy, kind, grades)
 		if kind == enforce.Unconfined {
 			err = nil // asked for in so many words
@@ -351,10 +366,4 @@ func (World) ID() string {
 		return "local"
 	}
 	return "local:" + name
-}
-
-// Machine is what grades depend on besides a plan.
-func (World) Machine() enforce.Machine {
-	abi, _ := landlock.ABI() // none is zero, and told by the grades
-	return enforce.Machine{LandlockABI: abi}
 }

@@ -30,6 +30,8 @@ func startWalled(p *plan.Plan, job enforce.Job) (enforce.Process, error) {
 		return nil, err
 	}
 	job.Order.Filter = filter
+	// Without a user namespace all that the user runs anywhere would count.
+	job.Order.Limits.Processes = 0
 	job.Order.Env = environ.Within(job.Order.Env, string(enforce.Landlock))
 	private, release, err := holdPrivate(p)
 	if err != nil {

@@ -1,0 +1,264 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/need"
+)
+
+// The bombs are bounded by themselves, so that a limit that fails harms nobody.
+const (
+	memoryBomb = `python3 -c 'x=bytearray(200<<20); print("ALL"+"OCATED")'; echo WENT_ON`
+	openBomb   = `python3 -c 'f=[open("/dev/null") for i in range(60)]; print("OPEN"+"ED")'`
+	// About two seconds of work.
+	cpuBomb = `python3 -c 'import time; [0 for _ in iter(lambda: time.process_time() < 2.2, False)]; print("WORK"+"ED")'`
+	// Each makes two, down to 64 of them, which stay for a moment.
+	forkBomb   = `b() { if [ $1 = 6 ]; then echo LE''AF; sleep 1; else b $(($1+1)) & b $(($1+1)) & wait; fi; }; b 0 > leaves; grep -c LEAF leaves`
+	threadBomb = `python3 -c 'import threading, time
+t=[threading.Thread(target=time.sleep, args=(1,)) for i in range(120)]
+[x.start() for x in t]; print("THREAD"+"ED")'`
+)
+
+// denied fails unless --json tells a limit that was met, with the flag that
+// raises it.
+func (j *jail) denied(code fault.Code, script string, flags ...string) map[string]any {
+	j.t.Helper()
+	o := j.report(script, flags...)
+	list, _ := o["denials"].([]any)
+	for _, x := range list {
+		d, _ := x.(map[string]any)
+		if d["code"] != string(code) {
+			continue
+		}
+		if remedy := fmt.Sprint(d["remedy"]); !strings.HasPrefix(remedy, flags[0]+" ") {
+			j.t.Errorf("%s: got the remedy %q, want %s", code, remedy, flags[0])
+		}
+		return o
+	}
+	j.t.Errorf("%q under %q: got %v, want a denial %s", script, flags, o, code)
+	return o
+}
+
+// TestLimits: each bomb works without Tether, and meets its limit inside.
+func TestLimits(t *testing.T) {
+	providers(t, func(t *testing.T, j *jail) {
+		j.systemPath()
+		j.closed(openBomb, "OPENED", "--max-open-files", "40")
+		j.works(openBomb, "OPENED", "--max-open-files", "120")
+
+		j.closed(threadBomb, "THREADED", "--max-procs", "60")
+		j.works(threadBomb, "THREADED", "--max-procs", "200")
+		j.denied(fault.LimitProcesses, "for i in $(seq 150); do sleep 1 & done; wait", "--max-procs", "40", "--timeout", "500ms")
+
+		j.closed(cpuBomb, "WORKED", "--max-cpu", "1")
+		j.denied(fault.LimitCPU, "exec "+cpuBomb, "--max-cpu", "900ms") // rounded up
+
+		const fill = "dd if=/dev/zero of=%s/f bs=64k count=64 status=none && echo FIL''LED; rm -f %[1]s/f"
+		for _, dir := range []string{"/tmp", "/dev/shm", "/var/tmp", "$HOME"} {
+			flags := []string{"--max-scratch", "1M", "--home", "private"}
+			if dir == "$HOME" {
+				j.opens("HOME=$OUT; "+fmt.Sprintf(fill, dir), "FILLED")
+			} else {
+				j.opens(strings.ReplaceAll(fmt.Sprintf(fill, dir), "/f", "/tether-test-f"), "FILLED")
+			}
+			j.stays(fmt.Sprintf(fill, dir), "FILLED", flags...)
+			j.works(fmt.Sprintf(fill, dir), "FILLED", "--max-scratch", "5M", "--home", "private")
+		}
+		j.denied(fault.LimitScratch, "cat /dev/zero > /dev/shm/f", "--max-scratch", "1M")
+		j.denied(fault.LimitFileSize, "exec dd if=/dev/zero of=f bs=64k count=64", "--max-file-size", "1M")
+
+		// A limit of the command's own caller is never exceeded.
+		const soft = "ulimit -n"
+		if got := j.host("ulimit -n 64; " + soft).stdout; got != "64\n" {
+			t.Fatalf("control: %q", got)
+		}
+		cmd := j.command("--max-open-files", "9999", "--", "sh", "-c", soft)
+		cmd.Args = append([]string{"sh", "-c", `ulimit -n 64; exec "$@"`, "sh"}, cmd.Args...)
+		cmd.Path = "/bin/sh"
+		if r := j.built(finishCommand(t, cmd)); r.stdout != "64\n" {
+			t.Errorf("got %q, want the caller's 64", r.all())
+		}
+	})
+}
+
+// TestForkBomb: what has no limit of its own is bounded, and its call ends.
+func TestForkBomb(t *testing.T) {
+	providers(t, func(t *testing.T, j *jail) {
+		j.systemPath()
+		r := j.run("ulimit -u || bash -c 'ulimit -u'")
+		if want := "4120\n"; !strings.HasSuffix(r.stdout, want) { // 4096 and the inner stage's own
+			t.Errorf("got %q, want %q", r.all(), want)
+		}
+		j.opens(forkBomb, "64")
+		j.closed(forkBomb, "64", "--max-procs", "50")
+		for _, p := range processes() {
+			if strings.Contains(p.words, "b() { if") {
+				t.Errorf("%d is left: %s", p.pid, p.words)
+			}
+		}
+	})
+}
+
+// memoryGroups returns the folders of the test's own control groups, with a
+// memory and a process controller of version 1, or skips the test.
+func memoryGroups(t *testing.T) []string {
+	t.Helper()
+	raw, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dirs []string
+	for line := range strings.SplitSeq(string(raw), "\n") {
+		f := strings.SplitN(line, ":", 3)
+		if len(f) == 3 && (f[1] == "memory" || f[1] == "pids") {
+			dirs = append(dirs, filepath.Join("/sys/fs/cgroup", f[1], f[2]))
+		}
+	}
+	for _, dir := range dirs {
+		if syscall.Access(dir, 2) != nil {
+			need.Missing(t, "cgroup", dir+" cannot be written")
+		}
+	}
+	if len(dirs) < 2 {
+		need.Missing(t, "cgroup", "there are no version 1 controllers of memory and processes")
+	}
+	return dirs
+}
+
+// groupsLeft lists the groups of Tether's below.
+func groupsLeft(dirs []string) (left []string) {
+	for _, dir := range dirs {
+		names, _ := filepath.Glob(filepath.Join(dir, "tether-*"))
+		left = append(left, names...)
+	}
+	return left
+}
+
+// TestMaxMemory: the memory of the whole tree, folders in memory included; the
+// call ends as a whole; nothing is left.
+func TestMaxMemory(t *testing.T) {
+	dirs := memoryGroups(t)
+	providers(t, func(t *testing.T, j *jail) {
+		j.systemPath()
+		j.opens(memoryBomb, "ALLOCATED")
+		for name, script := range map[string]string{
+			"one process":      memoryBomb,
+			"many":             `for i in 1 2 3 4 5 6 7 8; do python3 -c 'x=bytearray(25<<20); import time; time.sleep(1)' & done; wait; echo WENT_ON`,
+			"folder in memory": "head -c 200M /dev/zero > /dev/shm/f; echo WENT_ON",
+		} {
+			o := j.denied(fault.LimitMemory, script, "--max-memory", "100M", "--timeout", "20s")
+			if o["exit"] != float64(137) || strings.Contains(fmt.Sprint(o["stdout"]), "WENT_ON") {
+				t.Errorf("%s: got %v, want it to be killed whole", name, o)
+			}
+		}
+		j.works(memoryBomb, "ALLOCATED", "--max-memory", "600M")
+		// Told also when nothing of it is left at the end.
+		j.denied(fault.LimitProcesses, forkBomb+"; true", "--max-procs", "50")
+		if left := groupsLeft(dirs); len(left) > 0 {
+			t.Errorf("left: %q", left)
+		}
+	})
+}
+
+// TestMaxMemoryDelegated: an ordinary user's, in a group that was given to them.
+func TestMaxMemoryDelegated(t *testing.T) {
+	need.Root(t)
+	dirs := memoryGroups(t)
+	providers(t, func(t *testing.T, j *jail) {
+		j.systemPath()
+		j.own()
+		_ = os.Chown(j.w, foreignUID, foreignUID)
+		_ = os.Chown(j.state, foreignUID, foreignUID)
+		var given []string
+		for _, dir := range dirs {
+			at, err := os.MkdirTemp(dir, "test-")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { removeGroup(t, at) })
+			for _, name := range []string{"", "cgroup.procs", "tasks"} {
+				if err := os.Chown(filepath.Join(at, name), foreignUID, foreignUID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			given = append(given, at)
+		}
+		run := func(script string, flags ...string) result {
+			cmd := j.command(append(flags, "--", "sh", "-c", script)...)
+			enter := `for g in "$G1" "$G2"; do echo $$ > "$g/cgroup.procs" || exit 9; done
+exec setpriv --reuid ` + fmt.Sprint(foreignUID) + ` --regid ` + fmt.Sprint(foreignUID) + ` --clear-groups "$@"`
+			out := exec.Command("sh", append([]string{"-c", enter, "sh"}, cmd.Args...)...)
+			out.Dir, out.Env = cmd.Dir, append(cmd.Env, "G1="+given[0], "G2="+given[1])
+			return j.built(finishCommand(t, out))
+		}
+		r := run(memoryBomb, "--max-memory", "100M", "--max-procs", "40")
+		if r.exit != 137 || !strings.Contains(r.stderr, string(fault.LimitMemory)) {
+			t.Errorf("got exit %d: %s", r.exit, r.all())
+		}
+		if r = run(memoryBomb, "--max-memory", "600M"); !strings.Contains(r.stdout, "ALLOCATED") {
+			t.Errorf("got exit %d: %s", r.exit, r.all())
+		}
+		// Inside, the groups cannot be changed, although they are the user's.
+		if r = run("mkdir "+given[0]+"/x && echo MA''DE; echo 1 > "+given[0]+"/cgroup.procs && echo MOV''ED", "--max-memory", "600M"); strings.Contains(r.stdout, "MADE") || strings.Contains(r.stdout, "MOVED") {
+			t.Errorf("the groups can be changed inside: %s", r.all())
+		}
+		if left := groupsLeft(given); len(left) > 0 {
+			t.Errorf("left: %q", left)
+		}
+		// One whose maker was killed goes with the next run; one in use stays.
+		dead := filepath.Join(given[0], "tether-1")
+		if err := os.Mkdir(dead, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		_ = os.Chown(dead, foreignUID, foreignUID)
+		run("true", "--max-memory", "100M", "--max-procs", "40")
+		if _, err := os.Stat(dead); err == nil {
+			t.Errorf("%s stays", dead)
+		}
+	})
+}
+
+// removeGroup removes a test's group once it is empty.
+func removeGroup(t *testing.T, dir string) {
+	for range 100 {
+		left, _ := filepath.Glob(filepath.Join(dir, "tether-*"))
+		for _, l := range left {
+			_ = syscall.Rmdir(l)
+		}
+		if err := syscall.Rmdir(dir); err == nil {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("%s stays", dir)
+}
+
+// TestMaxMemoryRefused: what cannot be limited is refused, not approximated, by
+// a run and by tether policy check.
+func TestMaxMemoryRefused(t *testing.T) {
+	providers(t, func(t *testing.T, j *jail) {
+		need.Root(t)
+		const without = "mount -t tmpfs none /sys/fs/cgroup"
+		r := finishCommand(t, j.inMountsCommand(without, "echo RAN", "--max-memory", "64M"))
+		if r.exit != exitOurs || strings.Contains(r.stdout, "RAN") || !strings.Contains(r.stderr, string(fault.LimitUnenforceable)) ||
+			!strings.Contains(r.stderr, "hint: systemd-run --user --scope -p Delegate=yes -- tether run --max-memory 67108864") {
+			t.Errorf("got exit %d: %s", r.exit, r.all())
+		}
+		file := j.write("p.toml", "network = \"gated\"\nmax-memory = \"2G\"\naudit = true\n")
+		r = j.inMountsHost(without, binary+" policy check "+file)
+		if !strings.Contains(r.stderr, "p.toml:2: every run under this is refused: LIMIT_UNENFORCEABLE: ") ||
+			strings.Contains(r.stderr, "p.toml:1") || strings.Contains(r.stderr, "p.toml:3") {
+			t.Errorf("policy check: exit %d: %s", r.exit, r.all())
+		}
+	})
+}

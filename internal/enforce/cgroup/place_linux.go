@@ -1,0 +1,164 @@
+package cgroup
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Place is where the caller may make groups.
+type Place struct {
+	memory, pids spot
+	why          error
+}
+
+// spot is a folder in which a group with one controller can be made.
+type spot struct {
+	dir string // empty: there is none
+	v2  bool
+	// leave says that the caller must first move into a group of its own: in
+	// version 2 a group with limited children has no processes itself.
+	leave bool
+}
+
+// ownName is the group that the caller moves to.
+const ownName = "tether-own"
+
+// Find says where the caller may make groups. It changes nothing.
+func Find() Place {
+	cgroups, err := os.ReadFile("/proc/self/cgroup")
+	mounts, merr := os.ReadFile("/proc/self/mountinfo")
+	if err = errors.Join(err, merr); err != nil {
+		return Place{why: err}
+	}
+	_, err = os.Stat("/run/systemd/system")
+	return find(trees(string(cgroups), string(mounts)), err == nil)
+}
+
+func find(all []tree, systemd bool) Place {
+	p := Place{why: errors.New("there are no control groups with a memory controller")}
+	for _, t := range all {
+		if t.v2 {
+			p.second(t.dir, systemd)
+			continue
+		}
+		for _, c := range []struct {
+			name string
+			at   *spot
+		}{{"memory", &p.memory}, {"pids", &p.pids}} {
+			if !slices.Contains(t.controllers, c.name) || c.at.dir != "" {
+				continue
+			}
+			if !mayUse(t.dir) {
+				p.why = errors.New(t.dir + " is not the caller's")
+				continue
+			}
+			*c.at = spot{dir: t.dir}
+		}
+	}
+	return p
+}
+
+// second looks for a place in a version 2 tree: beside the caller, in a folder
+// that already limits its children, or in the caller's own, if nobody else is in
+// it.
+func (p *Place) second(dir string, systemd bool) {
+	for _, at := range []spot{{dir: filepath.Dir(dir), v2: true}, {dir: dir, v2: true, leave: true}} {
+		has := "cgroup.subtree_control"
+		if at.leave {
+			has = "cgroup.controllers"
+		}
+		raw, err := os.ReadFile(filepath.Join(at.dir, has))
+		list := strings.Fields(string(raw))
+		memory, pids := slices.Contains(list, "memory") && p.memory.dir == "", slices.Contains(list, "pids") && p.pids.dir == ""
+		switch {
+		case err != nil || !memory && !pids:
+			continue
+		case !mayUse(at.dir):
+			p.why = errors.New(at.dir + " is not the caller's")
+			continue
+		case !at.leave && systemd && filepath.Base(dir) != ownName:
+			continue // systemd's, and not delegated to us
+		case at.leave && (root(at.dir) || !alone(at.dir)):
+			p.why = errors.New("others than the caller run in " + at.dir)
+			continue
+		}
+		if memory {
+			p.memory = at
+		}
+		if pids {
+			p.pids = at
+		}
+	}
+}
+
+// mayUse says whether the caller may make groups in a folder, and move its own
+// processes into them.
+func mayUse(dir string) bool {
+	return unix.Access(dir, unix.W_OK) == nil && unix.Access(filepath.Join(dir, "cgroup.procs"), unix.W_OK) == nil
+}
+
+// root says whether a folder is the top of the machine's tree, the only one
+// without a type.
+func root(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "cgroup.type"))
+	return err != nil
+}
+
+// alone says whether nobody is in a group but the caller and what it started.
+func alone(dir string) bool {
+	pids, err := members(dir)
+	return err == nil && len(pids) > 0 && !slices.ContainsFunc(pids, func(pid int) bool { return !ours(pid) })
+}
+
+func members(dir string) ([]int, error) {
+	raw, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for word := range strings.FieldsSeq(string(raw)) {
+		pid, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, pid)
+	}
+	return pids, nil
+}
+
+// ours says whether a process is the caller or descends from it.
+func ours(pid int) bool {
+	for depth := 0; pid > 1 && depth < 1000; depth++ {
+		if pid == os.Getpid() {
+			return true
+		}
+		raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err != nil {
+			return false
+		}
+		// The name before it may hold anything: it ends with the last bracket.
+		f := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
+		if len(f) < 2 {
+			return false
+		}
+		if pid, err = strconv.Atoi(f[1]); err != nil {
+			return false
+		}
+	}
+	return pid == os.Getpid()
+}
+
+// Memory says whether memory can be limited; Why says why not.
+func (p Place) Memory() bool { return p.memory.dir != "" }
+
+// Processes says whether processes can be limited.
+func (p Place) Processes() bool { return p.pids.dir != "" }
+
+// Why says why something cannot be limited.
+func (p Place) Why() error { return p.why }

@@ -1,0 +1,117 @@
+package inner
+
+import (
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tether-sandbox/tether/internal/enforce"
+)
+
+// limit bounds this process, for good, and so the command that it starts.
+func limit(l *enforce.Limits) error {
+	// Our own threads count as the command's do, in its user namespace.
+	procs := l.Processes + enforce.OwnThreads
+	for _, e := range [...]struct {
+		name      string
+		resource  int
+		asked     int64
+		soft, max int64
+	}{
+		{"process limit", unix.RLIMIT_NPROC, l.Processes, procs, procs},
+		{"file size limit", unix.RLIMIT_FSIZE, l.FileBytes, l.FileBytes, l.FileBytes},
+		{"open files limit", unix.RLIMIT_NOFILE, l.OpenFiles, l.OpenFiles, l.OpenFiles},
+		// The first brings SIGXCPU, which says why; the second ends what has
+		// not ended for that, and at once if it came first (setrlimit(2)).
+		{"processor time limit", unix.RLIMIT_CPU, l.CPUSeconds, l.CPUSeconds, l.CPUSeconds + 1},
+	} {
+		if e.asked <= 0 {
+			continue
+		}
+		var now syscall.Rlimit
+		if err := syscall.Getrlimit(e.resource, &now); err != nil {
+			return &stage{e.name, err}
+		}
+		// Never more than the caller has.
+		hard := min(uint64(e.max), now.Max)
+		// Package syscall and not unix: it would otherwise give a child the limit
+		// of open files back that this process was started with.
+		if err := syscall.Setrlimit(e.resource, &syscall.Rlimit{Cur: min(uint64(e.soft), hard), Max: hard}); err != nil {
+			return &stage{e.name, err}
+		}
+	}
+	return nil
+}
+
+// met says which limits can be seen to be met while what the command left is
+// still there, and which folder is full.
+func met(order *enforce.Order) (m enforce.Met, full string) {
+	for i := range order.Steps {
+		s := &order.Steps[i]
+		if s.Do != enforce.Tmpfs || s.Mode&0o200 == 0 {
+			continue
+		}
+		var fs unix.Statfs_t
+		if unix.Statfs(s.Dst, &fs) == nil && fs.Type == unix.TMPFS_MAGIC && fs.Blocks > 0 && (fs.Bfree == 0 || fs.Ffree == 0) {
+			m, full = m|enforce.MetScratch, s.Dst
+		}
+	}
+	if n := order.Limits.Processes; n > 0 && crowded(n+enforce.OwnThreads) {
+		m |= enforce.MetProcesses
+	}
+	return m, full
+}
+
+// crowded says whether nearly most processes and threads are there: a bomb does
+// not hold still to be counted.
+func crowded(most int64) bool {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return false
+	}
+	var all int64
+	for _, name := range names {
+		if _, err := strconv.Atoi(name); err != nil {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Stat("/proc/"+name+"/task", &st) == nil && st.Nlink > 2 {
+			all += int64(st.Nlink) - 2
+		}
+	}
+	return all >= most-most/16
+}
+
+// metBy says which limit ended a command, as far as its status tells: by the
+// signal itself, or by the number that a shell makes of it for a child.
+func metBy(l *enforce.Limits, ws syscall.WaitStatus, spent *syscall.Rusage) (m enforce.Met) {
+	ended := func(sig syscall.Signal) bool {
+		return ws.Signaled() && ws.Signal() == sig || ws.Exited() && ws.ExitStatus() == 128+int(sig)
+	}
+	if l.FileBytes > 0 && ended(syscall.SIGXFSZ) {
+		m |= enforce.MetFileSize
+	}
+	if l.CPUSeconds > 0 && (ended(syscall.SIGXCPU) ||
+		ended(syscall.SIGKILL) && spent.Utime.Sec+spent.Stime.Sec >= l.CPUSeconds) {
+		m |= enforce.MetCPU
+	}
+	return m
+}
+
+// tellMet tells the supervisor which limits have been met, if any.
+func tellMet(order *enforce.Order, also enforce.Met) {
+	if order.Bare {
+		return
+	}
+	m, full := met(order)
+	if m |= also; m != 0 {
+		send(Message{Kind: Limited, Status: uint32(m), What: full})
+	}
+}
