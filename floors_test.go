@@ -17,8 +17,8 @@ const module = "github.com/tether-sandbox/tether"
 // A subpackage shares its parent's floor and may import its own family.
 var floors = map[string]int{
 	"fault": 0, "internal/need": 0, "internal/host": 0, "internal/typo": 0, // words
-	"internal/mountinfo": 0,
-	"policy":             1, "fact": 2, "internal/policyfile": 2, // what may happen, what did, what files say
+	"internal/mountinfo": 0, "internal/watch": 0,
+	"policy": 1, "fact": 2, "internal/policyfile": 2, // what may happen, what did, what files say
 	"internal/plan":    3,                                                                     // the policy, pinned to this machine
 	"internal/environ": 4, "internal/guard": 4, "internal/enforce": 4, "internal/filegate": 4, // mechanisms
 	"internal/factlog":   4,

@@ -1,0 +1,203 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Tree watches folders with all that they hold.
+type Tree struct {
+	file *os.File
+	buf  []byte
+
+	mu   sync.Mutex
+	dirs map[int32]string
+}
+
+// New makes a tree that watches nothing yet. ErrFull: the user has too many.
+func New() (*Tree, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, full(err)
+	}
+	return &Tree{file: os.NewFile(uintptr(fd), "inotify"), buf: make([]byte, 1<<16), dirs: map[int32]string{}}, nil
+}
+
+func full(err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENOMEM) {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return err
+}
+
+// Close ends a Next that waits, and the watch.
+func (t *Tree) Close() { t.file.Close() }
+
+// Len is how many folders are watched.
+func (t *Tree) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.dirs)
+}
+
+const wanted = attrib | closeWrite | movedFrom | movedTo | created | deleted | onlyDir | exclUnlink
+
+// Add watches the folder at path and all below it; links are not followed. A
+// folder is watched before it is listed, so that nothing slips between. What
+// cannot be listed is left out. stop is asked now and then and ends it.
+func (t *Tree) Add(path string, stop func() bool) error {
+	fd, err := unix.Open(path, openDir, 0)
+	if gone(err) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+		return nil
+	}
+	if err != nil {
+		return full(err)
+	}
+	defer unix.Close(fd)
+	return t.add(fd, path, make([]byte, 1<<15), stop)
+}
+
+const openDir = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
+
+func gone(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
+}
+
+// deepest bounds how deep a tree is followed: each level holds a descriptor.
+const deepest = 400
+
+func (t *Tree) add(fd int, path string, buf []byte, stop func() bool) error {
+	if stop != nil && stop() {
+		return os.ErrClosed
+	}
+	if err := t.arm(fd, path); err != nil {
+		if gone(err) || errors.Is(err, unix.EACCES) {
+			return nil
+		}
+		return err
+	}
+	var kids []string
+	for {
+		n, err := unix.Getdents(fd, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n <= 0 {
+			break
+		}
+		kids = folders(fd, buf[:n], kids)
+	}
+	for _, name := range kids {
+		kid, err := unix.Openat(fd, name, openDir, 0)
+		if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM) {
+			return full(err)
+		}
+		if err != nil {
+			continue // gone, or closed to everybody
+		}
+		err = t.add(kid, path+"/"+name, buf, stop)
+		unix.Close(kid)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arm watches the folder that is open as fd.
+func (t *Tree) arm(fd int, path string) error {
+	conn, err := t.file.SyscallConn()
+	if err != nil {
+		return os.ErrClosed
+	}
+	var wd int
+	var werr error
+	err = conn.Control(func(inotify uintptr) {
+		wd, werr = unix.InotifyAddWatch(int(inotify), fmt.Sprintf("/proc/self/fd/%d", fd), wanted)
+	})
+	if err != nil {
+		return os.ErrClosed
+	}
+	if werr != nil {
+		return full(werr)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dirs[int32(wd)] = path
+	return nil
+}
+
+// folders appends the folders among directory entries.
+func folders(fd int, buf []byte, out []string) []string {
+	const head = int(unsafe.Offsetof(unix.Dirent{}.Name))
+	for len(buf) >= head {
+		d := (*unix.Dirent)(unsafe.Pointer(&buf[0]))
+		size := int(d.Reclen)
+		if size < head || size > len(buf) {
+			return out
+		}
+		name := buf[head:size]
+		for i, c := range name {
+			if c == 0 {
+				name = name[:i]
+				break
+			}
+		}
+		kind := d.Type
+		buf = buf[size:]
+		if s := string(name); s == "." || s == ".." {
+			continue
+		}
+		if kind == unix.DT_UNKNOWN {
+			var st unix.Stat_t
+			if unix.Fstatat(fd, string(name), &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+				kind = unix.DT_DIR
+			}
+		}
+		if kind == unix.DT_DIR {
+			out = append(out, string(name))
+		}
+	}
+	return out
+}
+
+// Next waits for events until the deadline; a zero one is none. os.ErrClosed
+// says that the tree is closed, os.ErrDeadlineExceeded that nothing happened.
+//
+// Folders that appeared are not watched by it; see Add.
+func (t *Tree) Next(deadline time.Time) ([]Event, error) {
+	if err := t.file.SetReadDeadline(deadline); err != nil {
+		return nil, os.ErrClosed
+	}
+	n, err := t.file.Read(t.buf)
+	if err != nil {
+		return nil, err
+	}
+	list, lost := decode(t.buf[:n])
+	out := make([]Event, 0, len(list))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range list {
+		dir, known := t.dirs[r.wd]
+		switch {
+		case r.mask&overflow != 0:
+			lost = true
+		case r.mask&ignored != 0:
+			delete(t.dirs, r.wd)
+		case r.mask&unmounted != 0:
+			lost = true
+		case known && r.name != "":
+			out = append(out, Event{Dir: dir, Name: r.name, Folder: r.mask&folder != 0, New: r.mask&(created|movedTo) != 0})
+		}
+	}
+	if lost {
+		out = append(out, Event{Lost: true})
+	}
+	return out, nil
+}

@@ -1,0 +1,120 @@
+package watch
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// until reads events until one is wanted, or fails.
+func until(t *testing.T, tree *Tree, want func(Event) bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); ; {
+		events, err := tree.Next(end)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			if want(e) {
+				return
+			}
+		}
+	}
+}
+
+func TestTree(t *testing.T) {
+	dir := t.TempDir()
+	deep := filepath.Join(dir, "a", "b")
+	if err := os.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(os.TempDir(), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(tree.Add(dir, nil), tree.Add(filepath.Join(dir, "absent"), nil)); err != nil {
+		t.Fatal(err)
+	}
+	if tree.Len() != 3 {
+		t.Errorf("%d folders are watched, want 3", tree.Len())
+	}
+	if _, err := tree.Next(time.Now().Add(10 * time.Millisecond)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("nothing happened, and: %v", err)
+	}
+	write := func(path string) {
+		t.Helper()
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(deep, "f"))
+	until(t, tree, func(e Event) bool { return e == Event{Dir: deep, Name: "f", New: true} })
+	// A folder that is moved is told by its new name once it is added again.
+	moved := filepath.Join(dir, "c")
+	if err := os.Rename(filepath.Join(dir, "a"), moved); err != nil {
+		t.Fatal(err)
+	}
+	until(t, tree, func(e Event) bool { return e == Event{Dir: dir, Name: "c", Folder: true, New: true} })
+	if err := tree.Add(moved, nil); err != nil {
+		t.Fatal(err)
+	}
+	write(filepath.Join(moved, "b", "g"))
+	until(t, tree, func(e Event) bool { return e.Dir == filepath.Join(moved, "b") && e.Name == "g" })
+	if err := tree.Add(dir, func() bool { return true }); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("stopped: %v", err)
+	}
+	go func() {
+		time.Sleep(20 * time.Millisecond)
+		tree.Close()
+	}()
+	for {
+		if _, err := tree.Next(time.Time{}); err != nil {
+			if !errors.Is(err, os.ErrClosed) {
+				t.Errorf("closed: %v", err)
+			}
+			return
+		}
+	}
+}
+
+// What the queue cannot hold is told as lost.
+func TestOverflow(t *testing.T) {
+	dir := t.TempDir()
+	tree, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.Close()
+	if err := tree.Add(dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := 0
+	for _, c := range raw {
+		if c >= '0' && c <= '9' {
+			most = 10*most + int(c-'0')
+		}
+	}
+	if most > 1<<17 {
+		t.Skip("the queue is too long to fill")
+	}
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	if err := os.WriteFile(a, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for range most/2 + 2 {
+		if err := os.Rename(a, b); err != nil {
+			t.Fatal(err)
+		}
+		a, b = b, a
+	}
+	until(t, tree, func(e Event) bool { return e.Lost })
+}

@@ -1,0 +1,26 @@
+//go:build !linux
+
+package watch
+
+import (
+	"errors"
+	"time"
+)
+
+// Tree watches nothing on this system.
+type Tree struct{}
+
+// New refuses: nothing is watched on this system yet.
+func New() (*Tree, error) { return nil, errors.ErrUnsupported }
+
+// Close does nothing.
+func (*Tree) Close() {}
+
+// Len is zero.
+func (*Tree) Len() int { return 0 }
+
+// Add refuses.
+func (*Tree) Add(string, func() bool) error { return errors.ErrUnsupported }
+
+// Next refuses.
+func (*Tree) Next(time.Time) ([]Event, error) { return nil, errors.ErrUnsupported }
