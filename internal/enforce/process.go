@@ -40,6 +40,10 @@ type Process interface {
 	// Connect connects to a server on the command's own loopback, once the
 	// command runs.
 	Connect(port uint16) (*os.File, error)
+	// Cover makes sure, while the command runs, that masks and locks hold: steps
+	// that name what must lie at their place. The error is ErrStands where this
+	// world cannot be changed any more.
+	Cover(steps []Step) (Coverage, error)
 	// Kill ends every process of the sandbox at once.
 	Kill()
 	// Ready returns once the command runs, or its program could not be
@@ -51,6 +55,19 @@ type Process interface {
 	// Gone is closed when the provider's own processes are gone and reaped,
 	// too. It may be a moment after Wait.
 	Gone() <-chan struct{}
+}
+
+// ErrStands says that nothing can be added to a world that stands.
+var ErrStands = errors.New("nothing can be covered while the command runs")
+
+// Coverage says what became of steps that had to hold in a world that stands.
+type Coverage struct {
+	// Done counts what was missing and is there now, Changed what was not where it
+	// was seen, so that another look is needed.
+	Done, Changed int
+	// Failed counts what could not be done, and Why says why.
+	Failed int
+	Why    string
 }
 
 // Ended says how a command ended.

@@ -80,6 +80,8 @@ type Plan struct {
 	Notes []Note
 	// Widened names what reached the policy from the environment.
 	Widened []string
+
+	host Host // what it was resolved for
 }
 
 // VerdictDir is where searches for secrets remember what they found.
@@ -183,4 +185,24 @@ type Identity struct {
 // Note is one thing worth telling, with the one thing to do about it.
 type Note struct {
 	What, Hint string
+}
+
+// Host is what a plan needs to know of the caller and the machine, besides the
+// file system itself.
+type Host struct {
+	// UID and GID are the caller's; SudoUser names who became root by sudo.
+	UID, GID uint32
+	SudoUser string
+	// Home is the caller's home by the account database, User the name.
+	Home, User string
+	// Homes are all homes that stay closed.
+	Homes []string
+	// StateDir is Tether's own folder for this user; it holds caches,
+	// verdicts and quarantine. ConfigDir holds the user's policy.
+	StateDir, ConfigDir string
+	// Executable is this program's own file, Called the absolute path that it
+	// was called by, which may lead there through links.
+	Executable, Called string
+	// Environ is the caller's environment.
+	Environ []string
 }

@@ -13,30 +13,10 @@ import (
 	"github.com/tether-sandbox/tether/policy"
 )
 
-// Host is what a plan needs to know of the caller and the machine, besides the
-// file system itself.
-type Host struct {
-	// UID and GID are the caller's; SudoUser names who became root by sudo.
-	UID, GID uint32
-	SudoUser string
-	// Home is the caller's home by the account database, User the name.
-	Home, User string
-	// Homes are all homes that stay closed.
-	Homes []string
-	// StateDir is Tether's own folder for this user; it holds caches,
-	// verdicts and quarantine. ConfigDir holds the user's policy.
-	StateDir, ConfigDir string
-	// Executable is this program's own file, Called the absolute path that it
-	// was called by, which may lead there through links.
-	Executable, Called string
-	// Environ is the caller's environment.
-	Environ []string
-}
-
 // Resolve pins a policy to this machine. Dir is the folder that the command
 // starts in, absolute or relative to the workspace; empty is the workspace.
 func Resolve(ctx context.Context, pol policy.Policy, host Host, dir string) (*Plan, error) {
-	r := resolver{ctx: ctx, host: host, p: &Plan{Policy: pol, StateDir: host.StateDir}}
+	r := resolver{ctx: ctx, host: host, p: &Plan{Policy: pol, StateDir: host.StateDir, host: host}}
 	if err := r.roots(dir); err != nil {
 		return nil, err
 	}
@@ -50,6 +30,12 @@ func Resolve(ctx context.Context, pol policy.Policy, host Host, dir string) (*Pl
 	}
 	r.scaffold()
 	return r.p, nil
+}
+
+// Again resolves the same policy as things are now: what must be hidden and
+// locked while a command of the plan runs.
+func (p *Plan) Again(ctx context.Context) (*Plan, error) {
+	return Resolve(ctx, p.Policy, p.host, p.Dir)
 }
 
 type resolver struct {

@@ -31,7 +31,7 @@ type builder struct {
 	root  int // the new root, a tmpfs
 	trees []int
 	own   map[uint64]bool // devices of file systems that we made: scaffolding may be created there
-	kit   int             // a private tmpfs with the sources of masks, -1 until needed
+	kit   int             // a private tmpfs with the sources of masks
 	masks map[string]int  // attached mask sources by name, as O_PATH descriptors
 	stubs int
 	late  []lateWrite
@@ -49,11 +49,6 @@ type lateWrite struct {
 	step *enforce.Step
 	fd   int
 }
-
-// kitDir is where mask sources are mounted while the world is built. Masks are
-// clones of attached mounts, since a detached one can be cloned only by recent
-// kernels. It is gone before the command starts.
-const kitDir = ".tether-kit"
 
 // begin makes the new root and carries out the steps that every plan begins
 // with.
@@ -75,7 +70,16 @@ func begin() (*builder, error) {
 		return nil, err
 	}
 	b.done = enforce.Foundation()
-	return b, b.carryOut(b.done)
+	if err := b.carryOut(b.done); err != nil {
+		return nil, err
+	}
+	// Once the limit of mount namespaces is written they cannot be made any more.
+	for _, do := range [...]enforce.Verb{enforce.MaskFile, enforce.MaskDir} {
+		if _, err := b.maskSource(do); err != nil {
+			return nil, fmt.Errorf("mask sources: %w", err)
+		}
+	}
+	return b, nil
 }
 
 // finish carries out the rest of steps and makes the result the root of this
@@ -94,9 +98,6 @@ func (b *builder) finish(steps []enforce.Step, trees []int) error {
 		return err
 	}
 	b.forget("")
-	if err := b.dropKit(); err != nil {
-		return fmt.Errorf("drop the mask sources: %w", err)
-	}
 	if err := setattr(b.root, unix.MOUNT_ATTR_RDONLY, false); err != nil {
 		return fmt.Errorf("seal the root: %w", err)
 	}
@@ -407,17 +408,21 @@ func (b *builder) symlink(s *enforce.Step) (string, error) {
 	return "link", unix.Symlinkat(s.Src, dir, name)
 }
 
-// file shows a read-only file with the step's content. The file lives in the
-// kit's own mount, so that it survives the kit's removal from the tree.
+// file shows a read-only file with the step's content.
 func (b *builder) file(s *enforce.Step) (string, error) {
 	name := "f" + strconv.Itoa(b.stubs)
 	b.stubs++
-	if err := b.openKit(); err != nil {
-		return "make", err
+	if err := b.fill(name, s); err != nil {
+		return "fill", err
 	}
+	return b.attachKit(s, name)
+}
+
+// fill makes a file in the kit with the step's content and time.
+func (b *builder) fill(name string, s *enforce.Step) error {
 	fd, err := unix.Openat(b.kit, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o444)
 	if err != nil {
-		return "make", err
+		return err
 	}
 	f := os.NewFile(uintptr(fd), name)
 	_, err = f.Write(s.Content)
@@ -427,10 +432,7 @@ func (b *builder) file(s *enforce.Step) (string, error) {
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
-	if err != nil {
-		return "fill", err
-	}
-	return b.attachKit(s, name)
+	return err
 }
 
 func (b *builder) filesystem(s *enforce.Step, kind string, attr uint64, options ...string) (string, error) {

@@ -161,7 +161,7 @@ func run(builds, gated bool) (syscall.WaitStatus, error) {
 		return 0, err
 	}
 	send(Message{Kind: Started})
-	go obey(pid, order)
+	go obey(pid, order, &late{b: b})
 	ws, spent, err := reap(pid)
 	if err == nil && ws != 0 {
 		tellMet(order, metBy(&order.Limits, ws, &spent))
@@ -312,13 +312,11 @@ func executable(file string) error {
 
 // obey carries out the supervisor's requests. When the supervisor is gone, so
 // are we, and with us everything inside.
-func obey(pid int, order *enforce.Order) {
+func obey(pid int, order *enforce.Order, l *late) {
 	var b [ReachLen]byte
+	oob := make([]byte, unix.CmsgSpace(4*TreesPerPacket))
 	for {
-		n, err := unix.Read(FDControl, b[:])
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
+		n, fd, err := request(b[:], oob)
 		if err != nil || n == 0 {
 			for os.Getpid() != 1 {
 				// No namespace ends with us. The main thread, which buries
@@ -330,6 +328,14 @@ func obey(pid int, order *enforce.Order) {
 		}
 		if n == ReachLen && b[0] == Reach {
 			go reach(binary.LittleEndian.Uint16(b[1:]), binary.LittleEndian.Uint32(b[3:]))
+			continue
+		}
+		if fd >= 0 {
+			if n == CoverLen && b[0] == Cover {
+				go l.cover(number(b[:]), fd)
+			} else {
+				unix.Close(fd)
+			}
 			continue
 		}
 		if n != 2 {

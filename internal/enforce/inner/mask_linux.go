@@ -9,57 +9,26 @@ import (
 	"github.com/tether-sandbox/tether/internal/enforce"
 )
 
-// openKit mounts the private tmpfs that the sources of masks live in.
-func (b *builder) openKit() error {
-	if b.kit >= 0 {
-		return nil
-	}
-	if err := unix.Mkdirat(b.root, kitDir, 0o700); err != nil {
-		return err
-	}
-	kit, err := newTmpfs("0755", 64<<20)
+// openKit mounts the private tmpfs that the sources of masks live in, at a place
+// where something else will be mounted on top of it: it stays in the tree, since
+// nothing can be cloned later from a mount that is in none, and only we, who
+// hold its descriptor, still reach it.
+func (b *builder) openKit(at string) error {
+	kit, err := newTmpfs("0700", 64<<20)
 	if err != nil {
 		return err
 	}
-	at, err := b.lookup(kitDir)
+	fd, err := b.make(at, false)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(at)
-	if err := attach(kit, at); err != nil {
-		return err
-	}
+	defer unix.Close(fd)
 	b.kit = kit
-	return nil
-}
-
-// dropKit takes the kit out of the tree. Its clones, the masks, stay.
-func (b *builder) dropKit() error {
-	if b.kit < 0 {
-		return nil
-	}
-	for _, fd := range b.masks {
-		unix.Close(fd)
-	}
-	at, err := b.lookup(kitDir)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(at)
-	// umount2 takes a path; the descriptor names the mount itself, since the
-	// process root is not the new one yet.
-	if err := unix.Unmount("/proc/self/fd/"+strconv.Itoa(at), unix.MNT_DETACH); err != nil {
-		return err
-	}
-	unix.Close(b.kit)
-	return unix.Unlinkat(b.root, kitDir, unix.AT_REMOVEDIR)
+	return b.attach(kit, fd, at)
 }
 
 // mask hides Dst behind a clone of a prepared mount.
 func (b *builder) mask(s *enforce.Step) (string, error) {
-	if err := b.openKit(); err != nil {
-		return "prepare", err
-	}
 	if s.Do == enforce.MaskStub {
 		name := "s" + strconv.Itoa(b.stubs)
 		b.stubs++
@@ -138,7 +107,7 @@ func (b *builder) maskSource(do enforce.Verb) (int, error) {
 	} else if err := unix.Mkdirat(b.kit, name, 0o700); err != nil {
 		return -1, err
 	}
-	at, err := unix.Openat(b.kit, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	at, err := child(b.kit, name)
 	if err != nil {
 		return -1, err
 	}
@@ -148,7 +117,7 @@ func (b *builder) maskSource(do enforce.Verb) (int, error) {
 		return -1, err
 	}
 	// The lookup now ends on the attached mount.
-	if at, err = b.lookup("/" + kitDir + "/" + name); err != nil {
+	if at, err = child(b.kit, name); err != nil {
 		return -1, err
 	}
 	b.masks[name] = at

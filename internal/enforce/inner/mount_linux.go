@@ -89,10 +89,10 @@ func (b *builder) devices(s *enforce.Step) (string, error) {
 			return what + " " + l[0], err
 		}
 	}
-	// Shared memory is mounted there by a step of its own, which knows its size.
-	shm := enforce.Step{Do: enforce.Dir, Dst: s.Dst + "/shm", Flags: enforce.Make}
-	if what, err := b.do(&shm); err != nil {
-		return what + " shm", err
+	// Shared memory is mounted there by a step of its own, which knows its size,
+	// and until then the sources of masks: nobody sees them below it.
+	if err := b.openKit(s.Dst + "/shm"); err != nil {
+		return "mount the mask sources", err
 	}
 	pts := enforce.Step{Dst: s.Dst + "/pts", Flags: enforce.Make}
 	if what, err := b.filesystem(&pts, "devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC,

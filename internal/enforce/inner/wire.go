@@ -131,6 +131,9 @@ const (
 	// Reached: the answer to Reach; Status is its number. With Errno zero the
 	// packet carries a connected socket.
 	Reached Kind = 'R'
+	// Covered: the answer to Cover; Status is its number. With Errno zero What is
+	// a Coverage, otherwise it says why nothing was done.
+	Covered Kind = 'V'
 	// Started: the command runs.
 	Started Kind = 'S'
 	// Failed: it was not started; What says why. Nothing of it ran.
@@ -183,9 +186,40 @@ func DecodeMessage(b []byte) (Message, error) {
 		Status: binary.LittleEndian.Uint32(b[5:]), Step: string(step), What: string(what)}, nil
 }
 
+// Coverage says what became of steps that had to hold in a world that stands.
+type Coverage struct {
+	// Done counts what was missing and is there now, Changed what was not where it
+	// was seen, Failed what could not be done, and Why says why.
+	Done, Changed, Failed uint32
+	Why                   string
+}
+
+// Encode returns the coverage in the form that DecodeCoverage reads.
+func (c Coverage) Encode() []byte {
+	b := binary.LittleEndian.AppendUint32(nil, c.Done)
+	b = binary.LittleEndian.AppendUint32(b, c.Changed)
+	b = binary.LittleEndian.AppendUint32(b, c.Failed)
+	return append(b, c.Why...)
+}
+
+// DecodeCoverage reads what Encode wrote.
+func DecodeCoverage(b []byte) (Coverage, error) {
+	if len(b) < 12 {
+		return Coverage{}, errMessage
+	}
+	return Coverage{Done: binary.LittleEndian.Uint32(b), Changed: binary.LittleEndian.Uint32(b[4:]),
+		Failed: binary.LittleEndian.Uint32(b[8:]), Why: string(b[12:])}, nil
+}
+
 // A request to the inner stage is two bytes, whom and which signal; or, with
-// Reach, that byte, a port and a number, in little endian.
+// Reach, that byte, a port and a number, in little endian; or, with Cover, that
+// byte and a number, with a memory file.
 const (
+	// Cover asks for steps to be carried out in the world that stands: an order
+	// that holds nothing else.
+	Cover = 'v'
+	// CoverLen is the length of such a request.
+	CoverLen = 1 + 4
 	// Reach asks for a connection to a port of the command's own loopback.
 	Reach = 'r'
 	// ReachLen is the length of such a request.

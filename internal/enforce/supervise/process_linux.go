@@ -47,6 +47,8 @@ type Process struct {
 	gone bool
 	// reached are those that wait for a connection, by number.
 	reached map[uint32]chan<- reached
+	// covered are those that wait for masks, by number.
+	covered map[uint32]chan<- inner.Message
 	number  uint32
 }
 
@@ -396,6 +398,10 @@ func (p *Process) listen() {
 			if m.What != "" {
 				p.full = m.What
 			}
+			continue
+		}
+		if m.Kind == inner.Covered {
+			p.tellCovered(m)
 			continue
 		}
 		if m.Kind == inner.Gate {

@@ -107,6 +107,16 @@ const (
 	sawGit
 )
 
+// GitName says whether git may go by an entry of this name: as a repository, a
+// part of one, or one of the files in it by which it runs something.
+func GitName(name []byte) bool {
+	switch string(policy.Fold(nil, name)) {
+	case "config", "config.worktree", "hooks", "gitdir":
+		return true
+	}
+	return gitName(name, false) != 0
+}
+
 // isBare says whether git would look no further: it takes a directory with
 // HEAD, objects and refs for a repository, and finds the latter two elsewhere
 // when there is a commondir.

@@ -1,0 +1,85 @@
+package supervise
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/enforce/inner"
+)
+
+// Cover makes sure that masks and locks hold in the world of a command that
+// runs.
+func (p *Process) Cover(steps []enforce.Step) (enforce.Coverage, error) {
+	order := enforce.Order{Steps: steps}
+	file, err := Memory("tether-steps", order.Encode())
+	if err != nil {
+		return enforce.Coverage{}, err
+	}
+	defer file.Close()
+	c := make(chan inner.Message, 1)
+	p.mu.Lock()
+	if p.covered == nil {
+		p.covered = map[uint32]chan<- inner.Message{}
+	}
+	p.number++
+	number := p.number
+	p.covered[number] = c
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		delete(p.covered, number)
+		p.mu.Unlock()
+	}()
+	if err := p.ask(binary.LittleEndian.AppendUint32([]byte{inner.Cover}, number), file); err != nil {
+		return enforce.Coverage{}, err
+	}
+	select {
+	case m := <-c:
+		return coverage(m)
+	case <-p.over:
+		return enforce.Coverage{}, os.ErrClosed
+	}
+}
+
+func coverage(m inner.Message) (enforce.Coverage, error) {
+	switch {
+	case m.Errno == int32(syscall.ENOSYS):
+		return enforce.Coverage{}, enforce.ErrStands
+	case m.Errno != 0:
+		return enforce.Coverage{}, fmt.Errorf("%s: %w", m.What, syscall.Errno(m.Errno))
+	}
+	c, err := inner.DecodeCoverage([]byte(m.What))
+	return enforce.Coverage{Done: int(c.Done), Changed: int(c.Changed), Failed: int(c.Failed), Why: c.Why}, err
+}
+
+// ask sends a request with one descriptor.
+func (p *Process) ask(request []byte, file *os.File) error {
+	conn, err := p.control.SyscallConn()
+	if err != nil {
+		return os.ErrClosed
+	}
+	var serr error
+	if err := conn.Write(func(fd uintptr) bool {
+		serr = unix.Sendmsg(int(fd), request, unix.UnixRights(int(file.Fd())), nil, unix.MSG_NOSIGNAL)
+		return !errors.Is(serr, unix.EAGAIN)
+	}); err != nil {
+		return os.ErrClosed
+	}
+	return serr
+}
+
+// tellCovered hands an answer to whoever waits for it.
+func (p *Process) tellCovered(m inner.Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.covered[m.Status]; c != nil {
+		delete(p.covered, m.Status)
+		c <- m
+	}
+}
