@@ -85,6 +85,10 @@ type Report struct {
 	Gate string `json:"gate,omitempty"`
 	// Hidden counts the files and folders that were hidden.
 	Hidden int `json:"hidden"`
+	// HiddenLate and LockedLate count the files and folders that came to be hidden
+	// and locked while the command ran: they appeared or were replaced then.
+	HiddenLate int `json:"hidden_late,omitempty"`
+	LockedLate int `json:"locked_late,omitempty"`
 	// Tried says which providers were tried before, and why they failed.
 	Tried []string `json:"tried,omitempty"`
 	// Redacted counts the marks that were put in place of secrets, by name.
@@ -152,6 +156,7 @@ func result(pol policy.Policy, p *plan.Plan, out world.Outcome, look guard.Verdi
 	r := Result{Outcome: Exited, Exit: out.Exit, TimedOut: out.TimedOut, Interrupted: out.Interrupted, Duration: out.Duration,
 		Denials: []Denial{}, Findings: findings(out), Report: report(pol, p, out.Provider, out.Grades)}
 	r.Report.Tried, r.Report.Gate, r.gateWhy = out.Tried, out.Link.String(), out.LinkWhy
+	r.Report.late(out.Late)
 	for _, n := range look.Notes {
 		r.Report.Notes = append(r.Report.Notes, Note{What: "guard: " + n.Kind.String() + ": " + n.What})
 	}
@@ -182,6 +187,49 @@ func result(pol policy.Policy, p *plan.Plan, out world.Outcome, look guard.Verdi
 		r.Signal = signalName(syscall.Signal(out.Signal))
 	}
 	return r
+}
+
+// late tells what was done about what appeared while the command ran.
+func (r *Report) late(l world.Late) {
+	r.HiddenLate, r.LockedLate = len(l.Hidden), len(l.Locked)
+	if l.WhyNot != "" {
+		r.Notes = append(r.Notes, Note{What: "not everything that appeared while the command ran was hidden and locked at once: " + l.WhyNot, Hint: l.Hint})
+	}
+	if len(l.Hidden) > 0 {
+		r.Notes = append(r.Notes, Note{What: "hidden from the command when it appeared: " + someOf(l.Hidden),
+			Hint: "let commands keep keys that they make for themselves in /tmp"})
+	}
+	if len(l.Locked) > 0 {
+		r.Notes = append(r.Notes, Note{What: "locked when it appeared, or was replaced: " + someOf(l.Locked)})
+	}
+	for i := range r.Grades {
+		if g := &r.Grades[i]; g.Guarantee == policy.Secrets && g.Grade == policy.Complete && l.Watched {
+			g.Reason = "a secret that is created during the run is hidden from it when it is seen, from " +
+				spell(l.From) + " after the start on"
+			if l.Slowest > 0 {
+				g.Reason += "; the slowest was hidden " + spell(l.Slowest) + " after it was seen"
+			}
+		}
+	}
+}
+
+// spell writes a short time in milliseconds.
+func spell(d time.Duration) string {
+	return fmt.Sprintf("%d ms", (d + time.Millisecond - 1).Milliseconds())
+}
+
+// someOf names the first few of a list.
+func someOf(paths []string) string {
+	const few = 3
+	list := make([]string, 0, few)
+	for _, p := range paths[:min(few, len(paths))] {
+		list = append(list, shellWord(p))
+	}
+	text := strings.Join(list, ", ")
+	if n := len(paths) - few; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
 }
 
 // hostOf is the one host and port for which a grant would have allowed what the

@@ -136,7 +136,25 @@ type Outcome struct {
 	// not joined better.
 	Link    enforce.GateLink
 	LinkWhy string
+	// Late is what came to be hidden and locked while the command ran.
+	Late Late
 	// Notes are things that went differently than usual.
 	Notes    []string
 	Findings []gitmeta.Finding
+}
+
+// Late says what was done about protected files that appeared, or were replaced,
+// while a command ran.
+type Late struct {
+	// Watched says that the workspace was watched from From after the start of the
+	// command to its end. WhyNot says why it was not, or what could not be done,
+	// and Hint what to type about it.
+	Watched      bool
+	From         time.Duration
+	WhyNot, Hint string
+	// Hidden and Locked are the paths that came to be so.
+	Hidden, Locked []string
+	// Slowest is the longest time between the news of a change and the mask that
+	// it asked for.
+	Slowest time.Duration
 }

@@ -198,6 +198,17 @@ func (l *live) compare(p *plan.Plan, last bool) error {
 	return nil
 }
 
+// more enters what came to be hidden while the command runs.
+func (l *live) more(found []secret) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended || len(found) == 0 {
+		return
+	}
+	l.hidden = append(l.hidden, found...)
+	_ = l.write(running) // without it others may have to search again
+}
+
 // started notes the first process of the sandbox, for those who have to ask
 // what became of what this run hides.
 func (l *live) started(pid int) {

@@ -104,9 +104,11 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 	}
 	bounds.Watch(proc.Kill)
 	doors.serve(proc)
+	looking := lookAfter(p, proc, early, out.Provider)
 	set := streams.set
 	set.Start()
-	ended, err := watch(ctx, proc, c, &out)
+	ended, err := attend(ctx, proc, c, &out)
+	looking.report(&out)
 	var lost error
 	// What the caller did not wait for is not lost by us.
 	if serr := set.Settled(ctx); err == nil && serr != nil && !errors.Is(serr, context.Canceled) && !errors.Is(serr, context.DeadlineExceeded) {
@@ -225,9 +227,9 @@ func start(kind enforce.Kind, p *plan.Plan, early world.Warm, job enforce.Job) (
 	return proc, nil
 }
 
-// watch sees a command through to its end: its limit, its signals, the
+// attend sees a command through to its end: its limit, its signals, the
 // caller's patience.
-func watch(ctx context.Context, proc enforce.Process, c world.Command, out *world.Outcome) (enforce.Ended, error) {
+func attend(ctx context.Context, proc enforce.Process, c world.Command, out *world.Outcome) (enforce.Ended, error) {
 	type end struct {
 		enforce.Ended
 		err error
