@@ -252,7 +252,7 @@ func (c *compiler) masks(steps []Step, list []secrets.Mask) []Step {
 		if m.Kind == secrets.MaskDir {
 			hidden[m.Path] = true
 		}
-		steps = append(steps, mask(m))
+		steps = append(steps, Mask(m))
 	}
 	return steps
 }
@@ -270,7 +270,8 @@ func within(path string, dirs map[string]bool) bool {
 	return false
 }
 
-func mask(m *secrets.Mask) Step {
+// Mask is the step that hides one file or folder.
+func Mask(m *secrets.Mask) Step {
 	s := Step{Dst: m.Path, Dev: m.Dev, Ino: m.Ino, Flags: Gone}
 	switch m.Kind {
 	case secrets.MaskDir:

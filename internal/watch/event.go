@@ -20,6 +20,9 @@ type Event struct {
 	// Folder says that the entry is a folder, New that it appeared: was made or
 	// moved there.
 	Folder, New bool
+	// Links says that something about the entry itself changed, such as how many
+	// names it has.
+	Links bool
 	// Lost says that events were lost: anything may have happened.
 	Lost bool
 }

@@ -193,7 +193,7 @@ func (t *Tree) Next(deadline time.Time) ([]Event, error) {
 		case r.mask&unmounted != 0:
 			lost = true
 		case known && r.name != "":
-			out = append(out, Event{Dir: dir, Name: r.name, Folder: r.mask&folder != 0, New: r.mask&(created|movedTo) != 0})
+			out = append(out, Event{Dir: dir, Name: r.name, Folder: r.mask&folder != 0, New: r.mask&(created|movedTo) != 0, Links: r.mask&attrib != 0})
 		}
 	}
 	if lost {

@@ -141,77 +141,148 @@ func (v *vigil) arm(path string) error {
 const (
 	shortest = 2 * time.Millisecond
 	share    = 4
+	// lazy is when the plan is made anew although nothing is known to be missing.
+	lazy = 250 * time.Millisecond
 )
 
-// stay looks whenever something happened, until the vigil is over.
+// stay acts on what happens until the vigil is over.
 func (v *vigil) stay() error {
-	dirty, news := true, time.Time{}
-	var next time.Time // no look before
+	look := time.Now() // when the plan is made anew, zero for not at all
+	var news, rested time.Time
 	for v.ctx.Err() == nil {
-		if dirty && !time.Now().Before(next) {
+		if !look.IsZero() && !time.Now().Before(later(look, rested)) {
 			begin := time.Now()
-			again, err := v.look()
+			done, again, err := v.look()
 			if err != nil {
 				return err
 			}
 			if !v.out.Watched {
 				v.out.Watched, v.out.From = true, time.Since(v.begin)
 			}
-			if dirty = again; !dirty && !news.IsZero() {
-				v.out.Slowest, news = max(v.out.Slowest, time.Since(news)), time.Time{}
+			if done {
+				v.took(news)
 			}
-			next = time.Now().Add(max(shortest, (share-1)*time.Since(begin)))
+			if !again {
+				look, news = v.wants.due(), time.Time{}
+			}
+			rested = time.Now().Add(max(shortest, (share-1)*time.Since(begin)))
 		}
-		deadline := v.wants.due()
-		if dirty {
-			deadline = next
+		deadline := look
+		if !look.IsZero() {
+			deadline = later(look, rested)
 		}
 		events, err := v.tree.Next(deadline)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			dirty = true // what had to be left alone for a moment was
 			continue
 		}
 		if err != nil {
 			return err
 		}
 		seen := time.Now()
-		for _, e := range events {
-			if err := v.follow(e); err != nil {
-				return err
+		hot, err := v.quick(events, seen)
+		if err != nil {
+			return err
+		}
+		want := seen.Add(lazy)
+		if hot {
+			want = seen
+			if news.IsZero() {
+				news = seen
 			}
-			if v.wants.note(e) && news.IsZero() {
-				dirty, news = true, seen
-			}
+		} else if len(v.wants.touched) == 0 && !v.wants.all {
+			continue // of no interest to anybody
+		}
+		if look.IsZero() || want.Before(look) {
+			look = want
 		}
 	}
 	return nil
 }
 
-// follow watches what the watch does not watch yet.
-func (v *vigil) follow(e watch.Event) error {
-	switch {
-	case e.Lost:
-		return v.armAll()
-	case e.Folder && e.New:
-		return v.arm(filepath.Join(e.Dir, e.Name))
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
 	}
-	return nil
+	return a
 }
 
-// look makes the plan anew and lets what is missing hold. It says whether things
-// moved meanwhile.
-func (v *vigil) look() (again bool, err error) {
+// took notes how long something took that was asked for by news.
+func (v *vigil) took(news time.Time) {
+	if !news.IsZero() {
+		v.out.Slowest = max(v.out.Slowest, time.Since(news))
+	}
+}
+
+// quick follows events, and hides at once what can be told by itself: files by
+// their names and what is in them, and what lies in folders that appeared. It
+// says whether there is more to it.
+func (v *vigil) quick(events []watch.Event, seen time.Time) (hot bool, err error) {
+	var masks []secrets.Mask
+	for _, e := range events {
+		path := filepath.Join(e.Dir, e.Name)
+		switch {
+		case e.Lost:
+			err = v.armAll()
+		case e.Folder && e.New:
+			err = v.arm(path) // before it is looked into
+		}
+		if err != nil {
+			return true, err
+		}
+		if !v.wants.note(e) {
+			continue
+		}
+		if e.Lost || !v.wants.alone(e, path) {
+			hot = true
+			continue
+		}
+		found, err := secrets.Find(v.ctx, []secrets.Root{{Path: path}}, v.wants.rules, nil)
+		if err != nil {
+			continue // gone, most likely; the plan is made anew in any case
+		}
+		hot = hot || len(found.Unreadable) > 0 || len(found.Locked) > 0 || len(found.GitEntries) > 0 || len(found.BareRepos) > 0
+		for _, m := range found.Masks {
+			if !slices.Contains(found.Unreadable, m.Path) {
+				masks = append(masks, m)
+			}
+		}
+	}
+	if len(masks) == 0 {
+		return hot, nil
+	}
+	steps := make([]enforce.Step, 0, len(masks))
+	for i := range masks {
+		steps = append(steps, v.wants.form(enforce.Mask(&masks[i])))
+	}
+	again, err := v.cover(steps, false)
+	if err == nil && !again {
+		v.took(seen)
+	}
+	return hot || again, err
+}
+
+// look makes the plan anew and lets what is missing hold. It says whether that
+// was anything, and whether things moved meanwhile.
+func (v *vigil) look() (done, again bool, err error) {
 	now, err := v.p.Again(v.ctx)
 	if errors.Is(err, plan.ErrChanged) {
-		return true, nil
+		return false, true, nil
 	}
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	steps := v.wants.missing(now)
 	if len(steps) == 0 {
-		return false, nil
+		v.wants.hold(nil, true)
+		return false, false, nil
 	}
+	again, err = v.cover(steps, true)
+	return !again, again, err
+}
+
+// cover lets steps hold; all says that they are all that are missing. again: they
+// are not where they were.
+func (v *vigil) cover(steps []enforce.Step, all bool) (again bool, err error) {
 	v.tell(steps)
 	c, err := v.proc.Cover(steps)
 	switch {
@@ -223,7 +294,7 @@ func (v *vigil) look() (again bool, err error) {
 	case c.Failed > 0:
 		v.out.WhyNot = fmt.Sprintf("%d could not be covered: %s", c.Failed, c.Why)
 	}
-	v.wants.hold(steps)
+	v.wants.hold(steps, all)
 	return false, nil
 }
 

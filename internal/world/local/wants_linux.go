@@ -132,10 +132,36 @@ func (w *wants) missing(now *plan.Plan) []enforce.Step {
 	return out
 }
 
-// hold says that steps hold now.
-func (w *wants) hold(steps []enforce.Step) {
-	w.all = false
-	clear(w.touched)
+// alone says whether an entry can be judged without the rest: what is hidden by
+// its name or content and nothing else. What lies in a repository's own folder
+// depends on that, and so does what was known under the same name; a file with
+// several names shows by the change of its links.
+func (w *wants) alone(e watch.Event, path string) bool {
+	if e.Folder {
+		return e.New
+	}
+	if f, ok := w.first[path]; ok && !isMask(&f) || strings.Contains(path, "/.git/") || e.Links {
+		return false
+	}
+	const hidden = secrets.Hidden | secrets.HiddenByContent | secrets.HiddenAny
+	m := w.rules.Name([]byte(e.Name), secrets.Regular)
+	return m&hidden != 0 && m&^hidden == 0
+}
+
+// form gives a mask the form that it had at the start.
+func (w *wants) form(s enforce.Step) enforce.Step {
+	if f, ok := w.first[s.Dst]; ok && f.Do == enforce.MaskStub && s.Do == enforce.MaskFile {
+		s.Do, s.Size, s.MTime, s.Mode = f.Do, f.Size, f.MTime, f.Mode
+	}
+	return s
+}
+
+// hold says that steps hold now, and, with all, that nothing else is missing.
+func (w *wants) hold(steps []enforce.Step, all bool) {
+	if all {
+		w.all = false
+		clear(w.touched)
+	}
 	for _, s := range steps {
 		if !w.known(&s) {
 			w.late[s.Dst] = s
