@@ -1,5 +1,6 @@
 // Package enforcetest holds what the tests of several providers share: a plan
-// made by hand that has one of everything.
+// made by hand that has one of everything, and the table of attacks that every
+// provider must hold against.
 package enforcetest
 
 import (
