@@ -2,6 +2,7 @@ package enforcetest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tether-sandbox/tether/policy"
@@ -28,9 +29,11 @@ type Attack struct {
 	// Optional says that machines exist without such a door: kernels that were
 	// built without it, or where a setting closes it.
 	Optional bool
-	// Limits says for which providers it succeeds, and why that is so; for the
-	// others it must not.
+	// Limits says for which providers it succeeds, at least for ordinary users,
+	// and why that is so; for the others it must not.
 	Limits map[string]string
+	// Beside names providers that it does not concern.
+	Beside []string
 	// Grade, when a report has its guarantee at no more than it, allows the
 	// attack to succeed. Zero: it never may.
 	Grade policy.Grade
@@ -66,6 +69,12 @@ type Provider struct {
 	// None lists guarantees that it does not give: their attacks are not
 	// counted.
 	None []string
+	// ABI is the version of Landlock without which nothing that is accepted
+	// would do, so that it must refuse.
+	ABI int
+	// Refuses lists setups that it refuses to build: their attacks are not
+	// counted, either.
+	Refuses []Setup
 }
 
 // Providers are the columns. A provider that is added here meets every attack.
@@ -73,6 +82,9 @@ func Providers() []Provider {
 	return []Provider{
 		{Name: "native"},
 		{Name: "bwrap", OwnsNothing: true},
+		{Name: "landlock", OwnsNothing: true, None: []string{"secrets"}, Refuses: []Setup{Gated}, ABI: 6,
+			Accept: map[policy.Guarantee]policy.Grade{policy.Read: policy.Partial, policy.Write: policy.Partial, policy.Secrets: policy.None,
+				policy.NetworkGuarantee: policy.None, policy.Process: policy.Partial, policy.LimitsGuarantee: policy.None}},
 	}
 }
 
@@ -86,12 +98,11 @@ func Rows() []string {
 }
 
 // Verdict is the result of an attack on a provider that the matrix claims: held,
-// limit, or a dash where the provider does not give the guarantee.
+// limit, or a dash where the provider does not give the guarantee, or refuses the
+// setup.
 func (a Attack) Verdict(p Provider) string {
-	for _, g := range p.None {
-		if g == a.Guarantee {
-			return "-"
-		}
+	if slices.Contains(p.None, a.Guarantee) || slices.Contains(p.Refuses, a.Under) || slices.Contains(a.Beside, p.Name) {
+		return "-"
 	}
 	if a.Limits[p.Name] != "" {
 		return "limit"

@@ -172,18 +172,3 @@ func limitAttacks() []Attack {
 		}),
 	}
 }
-
-// lifecycleAttacks are more than one run each: their test carries them out, by
-// name.
-func lifecycleAttacks() []Attack {
-	var all []Attack
-	for _, name := range []string{
-		"a daemon that outlives its command", "a process that ignores every signal and the time limit",
-		"a process that holds the output open", "a process that outlives a call that was cancelled",
-		"a supervisor that is killed", "process 1 stopped, killed and everybody with it",
-		"output without end", "pipes, endless files and deep folders under names that Tether reads", "mounts, control groups and temporary files left behind",
-	} {
-		all = append(all, Attack{Name: name, Guarantee: Lifecycle})
-	}
-	return all
-}

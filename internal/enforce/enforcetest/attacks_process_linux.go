@@ -34,9 +34,10 @@ func processAttacks() []Attack {
 			}
 			return anyOf(unix.Kill(s.Victim, 0), unix.Kill(s.Supervisor, 0))
 		}),
-		plain("a list of the host's processes", func(s *Scene) error {
-			return anyOf(opens(of(s.Victim, "stat"), unix.O_RDONLY), opens(of(s.Supervisor, "stat"), unix.O_RDONLY))
-		}),
+		{Name: "a list of the host's processes", Guarantee: g, Limits: map[string]string{"landlock": "they can be seen, and nothing of them opened"},
+			Try: func(s *Scene) error {
+				return anyOf(opens(of(s.Victim, "stat"), unix.O_RDONLY), opens(of(s.Supervisor, "stat"), unix.O_RDONLY))
+			}},
 		each("tracing a process", func(_ *Scene, pid int) error {
 			const seize = 0x4206 // PTRACE_SEIZE, which does not stop it
 			return call(unix.SYS_PTRACE, seize, uintptr(pid), 0, 0)
@@ -154,14 +155,15 @@ func something(raw []byte, err error) error {
 	return err
 }
 
-// capable is nil when this thread has a capability, or could get one.
+// capable is nil when this thread has a capability. What bounds those of programs
+// with set-user-id bits is not one.
 func capable(*Scene) error {
 	raw, err := os.ReadFile("/proc/thread-self/status")
 	if err != nil {
 		return err
 	}
 	for line := range strings.Lines(string(raw)) {
-		if key, value, _ := strings.Cut(line, ":"); strings.HasPrefix(key, "Cap") && strings.Trim(value, "0 \t\n") != "" {
+		if key, value, _ := strings.Cut(line, ":"); strings.HasPrefix(key, "Cap") && key != "CapBnd" && strings.Trim(value, "0 \t\n") != "" {
 			return nil
 		}
 	}

@@ -11,7 +11,10 @@ import (
 )
 
 func writeAttacks() []Attack {
-	const g = "write"
+	const (
+		g     = "write"
+		whole = "a writable folder is writable whole"
+	)
 	knob := func(name string, paths ...string) Attack {
 		return Attack{Name: name, Guarantee: g, Root: true, Optional: true, Try: func(*Scene) error {
 			var all []error
@@ -21,7 +24,9 @@ func writeAttacks() []Attack {
 			return anyOf(all...)
 		}}
 	}
-	locked := func(name string, f func(s *Scene) error) Attack { return Attack{Name: name, Guarantee: g, Try: f} }
+	locked := func(name string, f func(s *Scene) error) Attack {
+		return Attack{Name: name, Guarantee: g, Limits: map[string]string{"landlock": whole}, Try: f}
+	}
 	return []Attack{
 		{Name: "a file outside, written", Guarantee: g, Try: func(s *Scene) error { return opens(s.outside("secret"), unix.O_WRONLY) }},
 		{Name: "a new file outside", Guarantee: g, Try: func(s *Scene) error { return creates(s.outside("new")) }},
@@ -44,7 +49,8 @@ func writeAttacks() []Attack {
 		{Name: "a descriptor for its path alone, opened again for writing", Guarantee: g, Try: func(s *Scene) error {
 			return reopened(s.ReadOnly+"/f", unix.O_PATH)
 		}},
-		{Name: "a mode, a time or an owner of what is read-only", Guarantee: g, Try: func(s *Scene) error {
+		{Name: "a mode, a time or an owner of what is read-only", Guarantee: g, Limits: map[string]string{
+			"landlock": "no rule of Landlock is about them; the user's own files"}, Try: func(s *Scene) error {
 			return anyOf(os.Chmod(s.ReadOnly+"/f", 0o644), unix.Utimes(s.ReadOnly+"/f", nil), os.Chown(s.ReadOnly+"/f", os.Getuid(), os.Getgid()),
 				unix.Setxattr(s.ReadOnly+"/f", "user.x", []byte("x"), 0))
 		}},
@@ -98,7 +104,7 @@ func writeAttacks() []Attack {
 		}),
 		locked("a hook of git", func(s *Scene) error { return creates(s.in(".git/hooks/pre-commit")) }),
 		locked("the tasks of an editor", func(s *Scene) error { return creates(s.in(".vscode/new.json")) }),
-		{Name: "git's configuration in a new repository, while the command runs", Guarantee: g, Limits: both(
+		{Name: "git's configuration in a new repository, while the command runs", Guarantee: g, Limits: everywhere(
 			"it stands until the command ends, and is then found and moved to quarantine"), Try: func(s *Scene) error {
 			defer os.RemoveAll(s.in("new"))
 			if err := os.MkdirAll(s.in("new/.git"), 0o755); err != nil {
@@ -106,7 +112,7 @@ func writeAttacks() []Attack {
 			}
 			return creates(s.in("new/.git/config"))
 		}},
-		{Name: "the folder around a lock moved, while the command runs", Guarantee: g, Limits: both(
+		{Name: "the folder around a lock moved, while the command runs", Guarantee: g, Limits: everywhere(
 			"moving folders is ordinary work; what comes in the old place is found at the end and moved to quarantine"), Try: func(s *Scene) error {
 			return then(os.Rename(s.in("in"), s.in("in2")), func() error { return os.Rename(s.in("in2"), s.in("in")) })
 		}},
@@ -192,8 +198,10 @@ func writeAttacks() []Attack {
 	}
 }
 
-// both are the limits of the providers that mount.
-func both(why string) map[string]string { return map[string]string{"native": why, "bwrap": why} }
+// everywhere are the limits of every provider.
+func everywhere(why string) map[string]string {
+	return map[string]string{"native": why, "bwrap": why, "landlock": why}
+}
 
 // creates is nil when a file can be made; it is removed.
 func creates(path string) error {

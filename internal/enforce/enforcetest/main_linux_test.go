@@ -91,6 +91,11 @@ func victim(dir string) {
 func supervisor(args []string) {
 	o := tether.Options{Policy: policy.Default(args[1]), Provider: args[0]}
 	o.Policy.Network.Mode = policy.Offline
+	for _, p := range enforcetest.Providers() {
+		if p.Name == args[0] {
+			o.Policy.Accept = p.Accept
+		}
+	}
 	s, err := tether.Open(context.Background(), o)
 	if err == nil {
 		_, err = s.Run(context.Background(), tether.Command{Args: args[2:]})
