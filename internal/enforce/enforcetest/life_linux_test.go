@@ -23,11 +23,16 @@ func nap() string { return fmt.Sprintf("3600.%08d", rand.IntN(1e8)) }
 
 // running counts the processes of the host that have a word among their
 // arguments, and kills them if told so.
-func running(word string, kill bool) (n int) {
+func running(word string, kill bool) int {
+	return alive(kill, func(words []string) bool { return slices.Contains(words, word) })
+}
+
+// alive counts, and kills, the processes whose words match.
+func alive(kill bool, match func(words []string) bool) (n int) {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range all {
 		raw, err := os.ReadFile(path)
-		if err != nil || !slices.Contains(strings.Split(string(raw), "\x00"), word) {
+		if err != nil || !match(strings.Split(string(raw), "\x00")) {
 			continue
 		}
 		n++
@@ -88,8 +93,11 @@ func TestLifecycle(t *testing.T) {
 			if out, err := exec.Command(s.program, daemonWord, "sleep", word).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			until(t, "control: the daemon runs", func() bool { return running(word, false) > 0 })
-			until(t, "control: it is gone", func() bool { return running(word, true) == 0 })
+			// Those that start it have its words among theirs.
+			naps := func(words []string) bool { return words[0] == "sleep" && words[1] == word }
+			until(t, "control: the daemon runs", func() bool { return alive(true, naps) > 0 })
+			gone(t, word)
+			word = nap()
 			res := s.run(p, tether.Command{Shell: s.program + " " + daemonWord + " sleep " + word + "; sleep 0.05; ps ax 2>/dev/null | grep -c " + word})
 			if res.Exit > 1 {
 				t.Errorf("exit %d: %s", res.Exit, res.Stderr)
