@@ -143,10 +143,15 @@ type Denial struct {
 type Finding struct {
 	// Path is where it lay, absolute.
 	Path string `json:"path"`
+	// Kind is one stable word for what it is: git-config, git-hook, git-pointer,
+	// git-link, git-pending, git-repository, git-program, symlink, set-id,
+	// closed-folder, replaced; or what runs it: tether, agent, editor, hook,
+	// shell-start, folder, package, build, test, pipeline, container, virtualenv.
+	Kind string `json:"kind"`
 	// What it is.
 	What string `json:"what"`
-	// Action is what was done: quarantined, rewritten, removed, disarmed, or
-	// only reported.
+	// Action is what was done: quarantined, rewritten, removed, disarmed,
+	// stripped (of its set-user-id bit and the like), or only reported.
 	Action string `json:"action"`
 	// Quarantined is where it, or its original, is kept.
 	Quarantined string `json:"quarantined,omitempty"`
@@ -258,7 +263,7 @@ const usualPort = 443
 func findings(out world.Outcome) []Finding {
 	list := make([]Finding, 0, len(out.Findings))
 	for _, f := range out.Findings {
-		list = append(list, Finding{Path: f.Path, What: f.What, Action: f.Action, Quarantined: f.QuarantinedTo})
+		list = append(list, Finding{Path: f.Path, Kind: f.Kind, What: f.What, Action: f.Action, Quarantined: f.QuarantinedTo})
 	}
 	return list
 }

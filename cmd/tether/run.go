@@ -251,8 +251,15 @@ func receipt(res tether.Result) string {
 		}
 	}
 	var later []string
+	var links, repos int
 	for _, f := range res.Findings {
-		if f.Action == "reported" {
+		switch {
+		case f.Action != "reported":
+		case f.Kind == "symlink":
+			links++
+		case f.Kind == "git-repository":
+			repos++
+		default:
 			later = append(later, f.Path)
 		}
 	}
@@ -271,6 +278,8 @@ func receipt(res tether.Result) string {
 	if len(later) > 0 {
 		parts[len(parts)-1] += ": " + strings.Join(later, ", ")
 	}
+	add(links, "new link leads out of the workspace", "new links lead out of the workspace")
+	add(repos, "new git repository", "new git repositories")
 	return strings.Join(parts, ", ")
 }
 

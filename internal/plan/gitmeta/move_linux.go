@@ -33,6 +33,7 @@ type ward struct {
 // record is one line of the manifest.
 type record struct {
 	Path string `json:"path"`
+	Kind string `json:"kind"`
 	// Bytes is the path where text cannot hold it.
 	Bytes  []byte `json:"path_bytes,omitempty"`
 	Action string `json:"action"`
@@ -42,7 +43,7 @@ type record struct {
 }
 
 func newRecord(f Finding, mode, file string) record {
-	r := record{Path: f.Path, Action: f.Action, Reason: f.What, Mode: mode, File: file}
+	r := record{Path: f.Path, Kind: f.Kind, Action: f.Action, Reason: f.What, Mode: mode, File: file}
 	if !utf8.ValidString(f.Path) {
 		r.Bytes = []byte(f.Path)
 	}

@@ -72,7 +72,12 @@ func TestOrdinaryWorkIsClean(t *testing.T) {
 			}
 			w.take()
 			w.sh(c.run)
-			if found := w.settle(); len(found) != 0 {
+			found := w.settle()
+			if c.name == "rebase in progress" {
+				if len(found) != 1 || found[0].Kind != KindPending || found[0].Action != Reported {
+					t.Errorf("got %+v, want that git is in the middle of it", found)
+				}
+			} else if len(found) != 0 {
 				t.Errorf("got %+v, want nothing", found)
 			}
 			if _, err := os.Lstat(w.ward); err == nil {

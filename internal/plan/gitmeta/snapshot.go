@@ -41,12 +41,46 @@ type HookDir struct {
 // something on the host later.
 type Finding struct {
 	Path string `json:"path"`
+	// Kind says in a word what it is: one of the constants below, or a
+	// policy.Later.
+	Kind string `json:"kind"`
 	What string `json:"what"`
 	// Action is what was done, one of the constants below.
 	Action string `json:"action"`
 	// QuarantinedTo is where the file, or the original of a rewritten one, is;
 	// of a removed one what is known of it. Empty: nothing was kept.
 	QuarantinedTo string `json:"quarantined_to,omitempty"`
+}
+
+// The kinds of a [Finding] that are no policy.Later.
+const (
+	KindConfig     = "git-config"     // configuration, attributes, remotes
+	KindHook       = "git-hook"       // a hook of git's
+	KindPointer    = "git-pointer"    // what leads git to a repository or its objects
+	KindLink       = "git-link"       // a symbolic link where git reads and writes
+	KindPending    = "git-pending"    // a rebase, merge and the like that is not finished
+	KindRepository = "git-repository" // a repository that was not there
+	KindProgram    = "git-program"    // an ordinary file that git's configuration runs
+	KindSymlink    = "symlink"        // a symbolic link that leads out of the workspace
+	KindSetID      = "set-id"         // a file that lends its owner's rights
+	KindClosed     = "closed-folder"  // a folder that cannot be looked through
+	KindReplaced   = "replaced"       // what took the place of something locked
+)
+
+func (r Role) kind() string {
+	switch r {
+	case RoleLink:
+		return KindLink
+	case RoleHook, RoleTreeHook:
+		return KindHook
+	case RoleCommonDir, RoleGitDir, RoleEntry, RoleAlternates:
+		return KindPointer
+	case RoleTodo, RolePending:
+		return KindPending
+	case RoleProgram:
+		return KindProgram
+	}
+	return KindConfig
 }
 
 // The actions of a [Finding].
@@ -59,6 +93,8 @@ const (
 	Removed = "removed"
 	// Disarmed: the file is where it was, without permissions or content.
 	Disarmed = "disarmed"
+	// Stripped: the file is where it was, without the bits that made it dangerous.
+	Stripped = "stripped"
 	// Reported: an ordinary file, left where it is.
 	Reported = "reported"
 )
@@ -81,6 +117,7 @@ const (
 	RoleAlternates             // objects/info/alternates
 	RoleProgram                // a file of the tree that a key or a hook runs
 	RoleTree                   // .gitattributes and .gitmodules of a worktree
+	RolePending                // a file that says that git is in the middle of something
 )
 
 // Item is the state of one watched path.
@@ -120,7 +157,11 @@ func compare(before Snapshot, now map[string]Item) []action {
 			continue
 		}
 		if what, act := judge(path, item, old, known); act != "" {
-			todo = append(todo, action{Finding{Path: path, What: what, Action: act}, old.Keys})
+			kind := item.Role.kind()
+			if item.Type == 'l' && item.Role == RoleConfig {
+				kind = KindLink
+			}
+			todo = append(todo, action{Finding{Path: path, Kind: kind, What: what, Action: act}, old.Keys})
 		}
 	}
 	slices.SortFunc(todo, func(a, b action) int { return cmp.Compare(a.finding.Path, b.finding.Path) })
@@ -192,15 +233,21 @@ func judge(path string, now, old Item, known bool) (what, act string) {
 		}
 	case RoleRemote:
 		return how + "remote in the old form", Quarantined
-	case RoleGitDir, RoleTodo, RoleAlternates, RoleTree:
+	case RoleTodo:
+		return cmp.Or(now.Bad, pending), Reported
+	case RoleGitDir, RoleAlternates, RoleTree:
 		if now.Bad != "" {
 			return now.Bad, Reported
 		}
+	case RolePending:
+		return pending, Reported
 	case RoleProgram:
 		return "runs later on the host (" + now.Key + ")", Reported
 	}
 	return "", ""
 }
+
+const pending = "git is in the middle of something that the command began or went on with"
 
 // drivers returns the first filter, diff or merge driver that attributes bind
 // files to and that git does not bring itself; empty if there is none.

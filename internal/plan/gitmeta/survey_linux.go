@@ -264,6 +264,11 @@ func (s *survey) gitDir(g string, depth int) {
 	s.in(fd, g, "rebase-merge", func(d int, p string) {
 		s.at(d, p, "git-rebase-todo", Item{Role: RoleTodo})
 	})
+	s.in(fd, g, "rebase-apply", func(d int, p string) { s.at(d, p, "next", Item{Role: RolePending}) })
+	s.in(fd, g, "sequencer", func(d int, p string) { s.at(d, p, "todo", Item{Role: RolePending}) })
+	for _, name := range [...]string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"} {
+		s.at(fd, g, name, Item{Role: RolePending})
+	}
 	if d, err := s.below(fd, "objects/info"); err == nil {
 		s.at(d, filepath.Join(g, "objects/info"), "alternates", Item{Role: RoleAlternates})
 		unix.Close(d)

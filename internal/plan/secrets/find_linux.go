@@ -231,6 +231,7 @@ func (f *finder) listEntries() {
 	f.out.BareRepos = f.found.With(Bare)
 	f.out.Locked = f.found.With(Locked)
 	f.out.Unreadable = f.found.With(Unreadable)
+	f.out.GitLinks = f.found.With(GitLink)
 	f.repos = map[string]bool{}
 	for _, e := range f.found.Entries {
 		if e.Marks&Git != 0 {

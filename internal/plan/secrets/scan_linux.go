@@ -3,6 +3,7 @@ package secrets
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -17,6 +18,8 @@ type scan struct {
 	rel      []byte
 	dir      string
 	children []*node
+	// links are the symbolic links in the directory being listed.
+	links []Entry
 	// known are the remembered children of the directory being listed, times
 	// the file systems whose times can be relied on.
 	known map[string]*folder
@@ -46,6 +49,7 @@ func (s *scan) work() {
 func (s *scan) visit(n *node) {
 	w := s.walk
 	defer w.release(n.parent)
+	n.git = n.parent.git || gitName([]byte(n.name), false) == sawGit
 	if s.unchanged(n) {
 		s.replay(n)
 		return
@@ -179,7 +183,7 @@ func (s *scan) read(n *node, fd int) {
 	hits := len(s.found.hits)
 	saw := 0
 	s.rel, s.dir = s.rel[:0], ""
-	s.known = s.noteListing(n, fd)
+	s.known, s.links = s.noteListing(n, fd), s.links[:0]
 	for {
 		got, err := unix.Getdents(fd, s.buf)
 		if err == unix.EINTR {
@@ -199,6 +203,10 @@ func (s *scan) read(n *node, fd int) {
 			n.at.bare = true
 		}
 		s.found.Entries = append(s.found.Entries, Entry{Path: n.path(), Type: Directory, Marks: Bare})
+		n.git = true
+	}
+	if n.git {
+		s.gitLinks(n)
 	}
 	s.checkHits(n, hits)
 	waiting := len(s.children) - first
@@ -297,6 +305,12 @@ func (s *scan) entries(n *node, fd int, buf []byte) (saw int) {
 			continue
 		}
 		marks := s.marks(n, name, t)
+		if since := w.rules.Since; since != 0 && t != Directory {
+			marks |= s.changes(fd, string(name), t, marks, since)
+		}
+		if t == Symlink {
+			s.links = append(s.links, Entry{Path: string(name), Type: t, Ino: ino})
+		}
 		switch g := gitName(name, all < 0x80); g {
 		case sawGit:
 			marks |= Git
@@ -321,6 +335,46 @@ func (s *scan) entries(n *node, fd int, buf []byte) (saw int) {
 		}
 	}
 	return saw
+}
+
+// gitLinks marks the links of the directory n, which git reads and writes in.
+func (s *scan) gitLinks(n *node) {
+	for _, l := range s.links {
+		l.Marks = GitLink
+		if n.at != nil {
+			n.at.entries = append(n.at.entries, l)
+		}
+		l.Path = s.path(n, l.Path)
+		s.found.Entries = append(s.found.Entries, l)
+	}
+}
+
+// changes says what became of an entry that is no directory and has marks.
+func (s *scan) changes(fd int, name string, t Type, marks Mark, since int64) Mark {
+	var st unix.Stat_t
+	switch err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT); {
+	case err == unix.ENOENT:
+		return 0
+	case err != nil:
+		return Changed
+	case st.Ctim.Nano() < since:
+		return 0
+	}
+	const groupRuns = unix.S_ISGID | unix.S_IXGRP // without the second it lends nothing
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+	case st.Mode&unix.S_ISUID != 0 || st.Mode&groupRuns == groupRuns:
+		return Changed | SetID
+	case st.Mode&0o111 != 0 && s.walk.capable:
+		// Only root can have given it capabilities.
+		if n, err := unix.Lgetxattr("/proc/self/fd/"+strconv.Itoa(fd)+"/"+name, "security.capability", nil); err == nil && n > 0 {
+			return Changed | SetID
+		}
+	}
+	if marks != 0 || t == Symlink {
+		return Changed
+	}
+	return 0
 }
 
 // marks asks the rules about an entry.

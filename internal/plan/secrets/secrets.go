@@ -50,6 +50,15 @@ const (
 	Socket
 	// Unreadable: a directory that cannot be listed or searched.
 	Unreadable
+	// GitLink: a symbolic link in a git directory (one called .git, or a bare
+	// repository) or anywhere below, where git itself reads and writes.
+	GitLink
+	// Changed: a symbolic link, or something with another mark, that changed
+	// since Rules.Since, or that cannot be looked at.
+	Changed
+	// SetID: a changed file that lends its owner's or group's rights, or
+	// capabilities, to whoever starts it.
+	SetID
 )
 
 const hiddenMarks = Hidden | HiddenByContent | HiddenAny
@@ -80,6 +89,10 @@ type Rules struct {
 	// Path marks a path relative to its root, with "/" between the names. It
 	// costs more than Name; leave it nil when no pattern holds a slash.
 	Path func(rel []byte, t Type) Mark
+	// Since, when not zero, has everything but directories looked at: what
+	// changed at this time or later, in nanoseconds as the kernel counts change
+	// times, gets the marks Changed and SetID.
+	Since int64
 }
 
 // Entry is a directory entry that is of interest to somebody.
@@ -204,6 +217,8 @@ type Result struct {
 	// Sockets, BareRepos, Locked and Unreadable are paths by mark. Unreadable
 	// directories are among Masks too.
 	Sockets, BareRepos, Locked, Unreadable []string
+	// GitLinks are the symbolic links in git directories.
+	GitLinks []string
 	// GitEntries are all entries called .git: directories, files, links.
 	GitEntries []Entry
 	// TrackedSecrets are the hidden files that git tracks, and so keeps copies

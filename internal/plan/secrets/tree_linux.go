@@ -87,6 +87,7 @@ func (s *scan) replay(n *node) {
 	s.dir = ""
 	if f.bare {
 		s.found.Entries = append(s.found.Entries, Entry{Path: n.path(), Type: Directory, Marks: Bare})
+		n.git = true
 	}
 	fd, hits := -1, len(s.found.hits)
 	for _, e := range f.entries {

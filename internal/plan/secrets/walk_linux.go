@@ -30,6 +30,8 @@ type node struct {
 	name    string
 	fd      int
 	waiting atomic.Int32
+	// git says that it is a git directory, or lies in one.
+	git bool
 	// at is what is remembered of it; nil when nothing is to be.
 	at *folder
 }
@@ -54,6 +56,8 @@ type walk struct {
 	// memory, when not nil, spares listing what has not changed.
 	memory *memory
 
+	// capable says that files may have been given capabilities.
+	capable bool
 	root    int
 	noatime atomic.Bool
 	kept    atomic.Int32
@@ -235,7 +239,7 @@ func (w *walk) reopen(n *node) (int, error) {
 // out; a directory that vanishes meanwhile is no failure, and one that cannot
 // be read is an entry marked Unreadable.
 func Walk(ctx context.Context, root string, rules Rules) (Found, error) {
-	w := &walk{rules: rules}
+	w := &walk{rules: rules, capable: unix.Geteuid() == 0}
 	fd, err := openRoot(root)
 	if err != nil {
 		return Found{}, err

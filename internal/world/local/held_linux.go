@@ -52,7 +52,7 @@ func (r *record) takenOver(root string, seen *secrets.Found) []gitmeta.Finding {
 			slices.ContainsFunc(out, func(f gitmeta.Finding) bool { return f.Path == at }) {
 			continue
 		}
-		out = append(out, gitmeta.Finding{Path: at, What: takesPlace})
+		out = append(out, gitmeta.Finding{Path: at, Kind: gitmeta.KindReplaced, What: takesPlace})
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package local
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,7 +38,7 @@ func (r *record) later(root string, seen *secrets.Found, quarantine string) ([]g
 	for _, e := range seen.Entries {
 		switch {
 		case e.Marks&secrets.Unreadable != 0:
-			out = append(out, gitmeta.Finding{Path: e.Path, What: "a folder that cannot be looked through", Action: gitmeta.Reported})
+			out = append(out, gitmeta.Finding{Path: e.Path, Kind: gitmeta.KindClosed, What: "a folder that cannot be looked through", Action: gitmeta.Reported})
 		case e.Marks&secrets.Locked == 0 || e.Type == secrets.Directory || inTether(root, e.Path):
 		default:
 			out = c.file(out, e.Path)
@@ -46,12 +47,34 @@ func (r *record) later(root string, seen *secrets.Found, quarantine string) ([]g
 	return c.rest(out), err
 }
 
+// mostOfKind bounds how many findings of one kind are reported one by one.
+const mostOfKind = 256
+
+// bounded leaves out what is only reported beyond mostOfKind, and says so.
+func bounded(root string, all []gitmeta.Finding) []gitmeta.Finding {
+	count := map[string]int{}
+	out := slices.DeleteFunc(all, func(f gitmeta.Finding) bool {
+		if f.Action != gitmeta.Reported {
+			return false
+		}
+		count[f.Kind]++
+		return count[f.Kind] > mostOfKind
+	})
+	for _, kind := range slices.Sorted(maps.Keys(count)) {
+		if n := count[kind]; n > mostOfKind {
+			out = append(out, gitmeta.Finding{Path: root, Kind: kind, What: fmt.Sprintf("%d more of this kind in it", n-mostOfKind),
+				Action: gitmeta.Reported})
+		}
+	}
+	return out
+}
+
 // tetherFolders finds what is called .tether at the top of root.
 func tetherFolders(root string, seen *secrets.Found) []gitmeta.Finding {
 	var out []gitmeta.Finding
 	for _, e := range seen.Entries {
 		if filepath.Dir(e.Path) == root && string(policy.Fold(nil, []byte(filepath.Base(e.Path)))) == tetherFolder {
-			out = append(out, gitmeta.Finding{Path: e.Path, What: "a policy folder that the command made"})
+			out = append(out, gitmeta.Finding{Path: e.Path, Kind: string(policy.LaterTether), What: "a policy folder that the command made"})
 		}
 	}
 	return out
@@ -90,14 +113,23 @@ func (c *changes) file(out []gitmeta.Finding, path string) []gitmeta.Finding {
 			return out
 		}
 	}
-	return append(out, gitmeta.Finding{Path: path, What: runsLater, Action: gitmeta.Reported})
+	return append(out, gitmeta.Finding{Path: path, Kind: c.kind(path), What: runsLater, Action: gitmeta.Reported})
+}
+
+// kind says what runs a file, or what lies in the folder that a link brings.
+func (c *changes) kind(path string) string {
+	rel := []byte(strings.TrimPrefix(path[len(c.root):], "/"))
+	if k := policy.LaterKind(rel); k != "" {
+		return string(k)
+	}
+	return gitmeta.KindSymlink
 }
 
 // rest appends how many files were left out.
 func (c *changes) rest(out []gitmeta.Finding) []gitmeta.Finding {
 	for dir, n := range c.told {
 		if n > listed {
-			out = append(out, gitmeta.Finding{Path: dir, What: fmt.Sprintf("%s, with %d more files in it", runsLater, n-listed),
+			out = append(out, gitmeta.Finding{Path: dir, Kind: c.kind(dir + "/x"), What: fmt.Sprintf("%s, with %d more files in it", runsLater, n-listed),
 				Action: gitmeta.Reported})
 		}
 	}

@@ -43,6 +43,10 @@ type remembered struct {
 	Masked []masked `json:"masked,omitempty"`
 	// Locked are the files and folders with locked names that were there.
 	Locked [][]byte `json:"locked,omitempty"`
+	// Links are the symbolic links that were in git directories, Repos the
+	// entries of the repositories.
+	Links [][]byte `json:"links,omitempty"`
+	Repos [][]byte `json:"repos,omitempty"`
 	// Held are the places whose content was locked.
 	Held []held `json:"held,omitempty"`
 }
@@ -93,6 +97,12 @@ func takeSnapshot(p *plan.Plan) (*record, error) {
 	}
 	for _, path := range p.Found.Locked {
 		r.Locked = append(r.Locked, []byte(path))
+	}
+	for _, path := range p.Found.GitLinks {
+		r.Links = append(r.Links, []byte(path))
+	}
+	for _, repo := range p.Repos {
+		r.Repos = append(r.Repos, []byte(repo.Entry))
 	}
 	r.Held = heldOf(p)
 	return r, r.save(p)
@@ -173,8 +183,8 @@ func (r *record) inspect(p *plan.Plan) ([]gitmeta.Finding, error) {
 // rest from being looked at.
 func (r *record) inspectRoot(p *plan.Plan, i int) ([]gitmeta.Finding, error) {
 	root, quarantine := string(r.Roots[i]), filepath.Join(p.StateDir, "quarantine")
-	rules := secrets.Rules{Path: func(rel []byte, t secrets.Type) secrets.Mark {
-		if policy.RunsLater(string(rel)) || policy.LockedName(base(rel)) || t == secrets.Symlink && policy.LaterFolder(base(rel)) {
+	rules := secrets.Rules{Since: r.Begin.Add(-tick).UnixNano(), Path: func(rel []byte, t secrets.Type) secrets.Mark {
+		if policy.LaterKind(rel) != "" || policy.LockedName(base(rel)) || t == secrets.Symlink && policy.LaterFolder(base(rel)) {
 			return secrets.Locked
 		}
 		return 0
@@ -191,8 +201,43 @@ func (r *record) inspectRoot(p *plan.Plan, i int) ([]gitmeta.Finding, error) {
 		all, errGit = gitmeta.Settle(r.Snapshots[i], repos, quarantine)
 	}
 	over, errOver := gitmeta.TakeAway(root, r.takenOver(root, &seen), quarantine)
+	all = append(all, over...)
+	links, errLinks := r.takeLinks(root, &seen, repos, all, quarantine)
+	all = append(append(all, links...), r.newRepos(root, repos)...)
+	for _, common := range r.Snapshots[i].Commons {
+		links, err := r.commonLinks(common, quarantine)
+		all, errLinks = append(all, links...), errors.Join(errLinks, err)
+	}
+	all = append(append(all, strip(root, &seen)...), r.outLinks(root, &seen)...)
 	later, err := r.later(root, &seen, quarantine)
-	return append(append(all, over...), later...), errors.Join(errGit, errOver, err)
+	return bounded(root, append(all, later...)), errors.Join(errGit, errOver, errLinks, err)
+}
+
+// takeLinks takes away the links that gitLinks finds, but for those that went
+// already, by themselves or with a folder around them.
+func (r *record) takeLinks(root string, seen *secrets.Found, repos []gitmeta.Repo, done []gitmeta.Finding, quarantine string) ([]gitmeta.Finding, error) {
+	var dirs []string
+	for _, repo := range repos {
+		dirs = append(dirs, repo.GitDir, repo.CommonDir)
+	}
+	dirs = slices.DeleteFunc(dirs, func(d string) bool { return !strings.HasPrefix(d, root+"/") })
+	links := slices.DeleteFunc(r.gitLinks(root, seen, dirs), func(l gitmeta.Finding) bool {
+		return slices.ContainsFunc(done, func(f gitmeta.Finding) bool {
+			return f.Path == l.Path || f.Action != gitmeta.Reported && strings.HasPrefix(l.Path, f.Path+"/")
+		})
+	})
+	return gitmeta.TakeAway(root, links, quarantine)
+}
+
+// commonLinks takes away the links that the command made in a git directory
+// outside of the workspace, which the workspace is a worktree of.
+func (r *record) commonLinks(common, quarantine string) ([]gitmeta.Finding, error) {
+	seen, err := r.walk(common, secrets.Rules{Since: r.Begin.Add(-tick).UnixNano()})
+	if err != nil {
+		return nil, nil // nothing is left of it, or git cannot read it either
+	}
+	seen.Entries = slices.DeleteFunc(seen.Entries, func(e secrets.Entry) bool { return e.Marks&secrets.Changed == 0 })
+	return gitmeta.TakeAway(common, r.gitLinks(common, &seen, []string{common}), quarantine)
 }
 
 // walk looks through a root. git works in a folder that nobody can list, so

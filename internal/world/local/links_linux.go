@@ -1,0 +1,147 @@
+package local
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tether-sandbox/tether/internal/plan/gitmeta"
+	"github.com/tether-sandbox/tether/internal/plan/secrets"
+)
+
+// gitLinks finds the links that appeared where git reads and writes: the git
+// directories that the walk of root saw, and those of dirs. Through one the
+// user's own git would write wherever it leads, a message or a reflog of the
+// command's wording. HEAD as a link to a branch is an old form of its own, and
+// nothing is written through it.
+func (r *record) gitLinks(root string, seen *secrets.Found, dirs []string) []gitmeta.Finding {
+	var out []gitmeta.Finding
+	for _, e := range seen.Entries {
+		in := e.Marks&secrets.GitLink != 0
+		known := in && slices.ContainsFunc(r.Links, func(l []byte) bool { return string(l) == e.Path })
+		in = in || slices.ContainsFunc(dirs, func(d string) bool { return strings.HasPrefix(e.Path, d+"/") })
+		// One that was not known came with a folder that was moved.
+		if e.Type != secrets.Symlink || !in || e.Marks&secrets.Changed == 0 && (known || e.Marks&secrets.GitLink == 0) || inTether(root, e.Path) {
+			continue
+		}
+		to, err := os.Readlink(e.Path)
+		if err == nil && filepath.Base(e.Path) == "HEAD" && strings.HasPrefix(to, "refs/") && filepath.Clean(to) == to {
+			continue
+		}
+		out = append(out, gitmeta.Finding{Path: e.Path, Kind: gitmeta.KindLink,
+			What: "a link in a git directory, through which git would write to " + strconv.Quote(to)})
+	}
+	return out
+}
+
+// outLinks finds the links, made by the command, that lead out of the roots.
+func (r *record) outLinks(root string, seen *secrets.Found) []gitmeta.Finding {
+	var out []gitmeta.Finding
+	for _, e := range seen.Entries {
+		if e.Type != secrets.Symlink || e.Marks&secrets.Changed == 0 || e.Marks&secrets.GitLink != 0 || inTether(root, e.Path) {
+			continue
+		}
+		if to, outside := r.leadsOut(e.Path); outside {
+			out = append(out, gitmeta.Finding{Path: e.Path, Kind: gitmeta.KindSymlink,
+				What: "a link that leads out of the workspace, to " + strconv.Quote(to), Action: gitmeta.Reported})
+		}
+	}
+	return out
+}
+
+// leadsOut says where a link leads, and whether that is outside of the roots, by
+// what it says or by the links on its way. A root's path has no links in it.
+func (r *record) leadsOut(link string) (to string, outside bool) {
+	said, err := os.Readlink(link)
+	if err != nil {
+		return "", false // gone
+	}
+	if to = said; !filepath.IsAbs(to) {
+		to = filepath.Join(filepath.Dir(link), to)
+	}
+	return said, !r.inRoots(filepath.Clean(to)) || !r.inRoots(resolved(to))
+}
+
+func (r *record) inRoots(path string) bool {
+	return slices.ContainsFunc(r.Roots, func(root []byte) bool {
+		return path == string(root) || strings.HasPrefix(path, string(root)+"/")
+	})
+}
+
+// resolved is a path without links, as far as it exists.
+func resolved(path string) string {
+	rest := ""
+	for at := path; at != "/" && at != "."; at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
+	}
+	return path
+}
+
+// strip takes the bits that lend rights, and capabilities, from the files that
+// the walk marked.
+func strip(root string, seen *secrets.Found) []gitmeta.Finding {
+	var out []gitmeta.Finding
+	for _, e := range seen.Entries {
+		if e.Marks&secrets.SetID == 0 {
+			continue
+		}
+		f := gitmeta.Finding{Path: e.Path, Kind: gitmeta.KindSetID, What: "a file that lends its owner's rights to whoever starts it", Action: gitmeta.Stripped}
+		if err := stripOne(root, e.Path); err != nil {
+			f.Action, f.What = gitmeta.Reported, f.What+fmt.Sprintf("; the bits could not be taken from it: %v", err)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func stripOne(root, path string) error {
+	top, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(top)
+	fd, err := unix.Openat2(top, strings.TrimPrefix(path[len(root):], "/"), &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil // it is another one by now
+	}
+	self := "/proc/self/fd/" + strconv.Itoa(fd)
+	if err := unix.Removexattr(self, "security.capability"); err != nil && err != unix.ENODATA && err != unix.EOPNOTSUPP {
+		return err
+	}
+	if st.Mode&(unix.S_ISUID|unix.S_ISGID) == 0 {
+		return nil
+	}
+	return unix.Chmod(self, st.Mode&0o1777)
+}
+
+// newRepos finds the repositories that were not there before.
+func (r *record) newRepos(root string, repos []gitmeta.Repo) []gitmeta.Finding {
+	var out []gitmeta.Finding
+	for _, repo := range repos {
+		at := repo.Entry
+		if repo.Kind == gitmeta.Parent || !strings.HasPrefix(at, root+"/") ||
+			slices.ContainsFunc(r.Repos, func(known []byte) bool { return string(known) == at }) ||
+			slices.ContainsFunc(repos, func(o gitmeta.Repo) bool { return strings.HasPrefix(at, o.GitDir+"/") && o.GitDir != "" && o.Entry != at }) {
+			continue
+		}
+		out = append(out, gitmeta.Finding{Path: at, Kind: gitmeta.KindRepository, What: "a git repository that was not there", Action: gitmeta.Reported})
+	}
+	return out
+}
