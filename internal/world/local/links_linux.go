@@ -138,7 +138,9 @@ func (r *record) newRepos(root string, repos []gitmeta.Repo) []gitmeta.Finding {
 		at := repo.Entry
 		if repo.Kind == gitmeta.Parent || !strings.HasPrefix(at, root+"/") ||
 			slices.ContainsFunc(r.Repos, func(known []byte) bool { return string(known) == at }) ||
-			slices.ContainsFunc(repos, func(o gitmeta.Repo) bool { return strings.HasPrefix(at, o.GitDir+"/") && o.GitDir != "" && o.Entry != at }) {
+			slices.ContainsFunc(repos, func(o gitmeta.Repo) bool {
+				return strings.HasPrefix(at, o.GitDir+"/") && o.GitDir != "" && o.Entry != at
+			}) {
 			continue
 		}
 		out = append(out, gitmeta.Finding{Path: at, Kind: gitmeta.KindRepository, What: "a git repository that was not there", Action: gitmeta.Reported})
