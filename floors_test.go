@@ -20,6 +20,7 @@ var floors = map[string]int{
 	"internal/mountinfo": 0, "internal/watch": 0,
 	"policy": 1, "fact": 2, "internal/policyfile": 2, // what may happen, what did, what files say
 	"internal/plan":    3,                                                                     // the policy, pinned to this machine
+	"internal/machine": 3,                                                                     // what settings mean, and what changes them
 	"internal/environ": 4, "internal/guard": 4, "internal/enforce": 4, "internal/filegate": 4, // mechanisms
 	"internal/factlog":   4,
 	"internal/egress":    4,

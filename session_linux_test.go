@@ -404,7 +404,7 @@ func TestJSONShape(t *testing.T) {
 			Tried:   []string{"native: x"},
 			Widened: []string{"w"}, Notes: []tether.Note{{What: "n", Hint: "h"}}},
 		Denials:  []tether.Denial{{What: "w", Rule: "r", Code: fault.CommandDenied, Remedy: "m"}},
-		Findings: []tether.Finding{{Path: "/w/.git/hooks/x", What: "w", Action: "quarantined", Quarantined: "/q/x"}},
+		Findings: []tether.Finding{{Path: "/w/.git/hooks/x", Kind: "git-hook", What: "w", Action: "quarantined", Quarantined: "/q/x"}},
 		Stdout:   "out", Stderr: "err",
 	}
 	s, _ := open(t, plain)

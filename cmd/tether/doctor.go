@@ -34,20 +34,40 @@ func doctorVerb(args []string, std stdio) (int, error) {
 		return status, writeJSON(std.out, d)
 	case *fix:
 		for _, f := range d.Facts {
-			if f.Fix != "" {
+			if !f.Good && f.Fix != "" {
 				fmt.Fprintf(std.out, "# %s\n%s\n", printable(f.What), f.Fix)
+				if f.Then != "" {
+					fmt.Fprintf(std.out, "# %s\n", printable(f.Then))
+				}
 			}
 		}
 		return 0, nil
 	}
+	for _, g := range d.Grades {
+		line := fmt.Sprintf("%-8s %-8s", g.Guarantee, g.Grade)
+		if g.Reason != "" {
+			line += " " + g.Reason
+		}
+		fmt.Fprintln(std.out, printable(strings.TrimRight(line, " ")))
+		if g.Raise != "" {
+			fmt.Fprintln(std.out, "      raise it:", strings.ReplaceAll(g.Raise, "\n", "\n      "))
+		}
+	}
+	fmt.Fprintln(std.out)
 	for _, f := range d.Facts {
 		mark := "ok  "
 		if !f.Good {
 			mark = "low "
 		}
 		fmt.Fprintln(std.out, mark, printable(f.What))
+		if f.Good {
+			continue
+		}
 		if f.Fix != "" {
 			fmt.Fprintln(std.out, "      raise it:", strings.ReplaceAll(f.Fix, "\n", "\n      "))
+		}
+		if f.Then != "" {
+			fmt.Fprintln(std.out, "      "+printable(f.Then))
 		}
 	}
 	for _, p := range d.Providers {
@@ -59,6 +79,9 @@ func doctorVerb(args []string, std stdio) (int, error) {
 			continue
 		}
 		fmt.Fprintf(std.out, "\nprovider %s works (tried with --no-network)\n", p.Name)
+		if p.Accept != "" {
+			fmt.Fprintln(std.out, "  it holds less than is required, and is taken with: --provider", p.Name, p.Accept)
+		}
 		for _, g := range p.Report.Grades {
 			line := fmt.Sprintf("  %-8s %-8s %s", g.Guarantee, g.Grade, g.Means)
 			if g.Reason != "" {

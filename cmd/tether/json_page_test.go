@@ -32,7 +32,7 @@ var jsonPages = []struct {
 		[]string{"jsonFailure", "jsonError"}},
 	{"tether explain", "", false, []string{"Explanation"}},
 	{"tether policy show", "", false, []string{"jsonPolicy", "jsonOrigin"}},
-	{"tether doctor", "The exit status is 0 when a provider works, and 1 otherwise.", false, []string{"Diagnosis", "Fact", "Provider"}},
+	{"tether doctor", "The exit status is 0 when a provider works, and 1 otherwise.", false, []string{"Diagnosis", "Standing", "Fact", "Provider"}},
 	{"tether why", "A list of these, the last one last.", false, []string{"jsonWhy"}},
 	{"tether edit", "One object by the word that follows: view, write, replace, list, search.", true,
 		[]string{"ViewResult", "WriteResult", "ReplaceResult", "ListResult", "Entry", "SearchResult", "Match"}},

@@ -2,6 +2,7 @@ package bwrap
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/enforce/inner"
 	"github.com/tether-sandbox/tether/internal/enforce/supervise"
+	"github.com/tether-sandbox/tether/internal/machine"
 	"github.com/tether-sandbox/tether/internal/plan"
 )
 
@@ -43,7 +45,7 @@ func Find() (string, error) {
 		last = errors.New("it is not installed")
 	}
 	return "", fault.Wrap(fault.SandboxUnavailable, "no bwrap to be trusted", last).
-		WithHint("apt install bubblewrap")
+		WithHint(cmp.Or(machine.Install("bubblewrap"), "install bubblewrap"))
 }
 
 // withSize is the first version that limits folders in memory.

@@ -1,10 +1,10 @@
 package native
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -12,6 +12,7 @@ import (
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/enforce/inner"
+	"github.com/tether-sandbox/tether/internal/machine"
 	"github.com/tether-sandbox/tether/internal/plan"
 )
 
@@ -29,6 +30,7 @@ func refused(what string, err error) error {
 
 // blame looks for what forbids user namespaces here.
 func blame(err error) (reason, hint string) {
+	a, found := machine.Blame(machine.Look(), string(enforce.Native))
 	switch {
 	case errors.Is(err, syscall.EACCES) && closed():
 		reason = "its program may not be read, or is set-group-id: the kernel then closes its processes to whoever starts it"
@@ -36,19 +38,12 @@ func blame(err error) (reason, hint string) {
 			hint = "chmod a+r,ug-s " + path
 		}
 		return reason, hint
-	case readTrim("/proc/sys/user/max_user_namespaces") == "0":
-		return "user.max_user_namespaces is 0", "sudo sysctl user.max_user_namespaces=15000"
-	case readTrim("/proc/sys/kernel/unprivileged_userns_clone") == "0":
-		return "kernel.unprivileged_userns_clone is 0", "sudo sysctl kernel.unprivileged_userns_clone=1"
-	case readTrim("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
-		return "AppArmor restricts unprivileged user namespaces", "tether doctor --fix"
-	case seccompFiltered():
-		return "a seccomp filter around us, such as a container's, forbids it",
-			"start the container with --security-opt seccomp=unconfined, or run tether outside of it"
+	case found:
+		return a.What, a.Hint()
 	case errors.Is(err, syscall.ENOSYS):
-		return "the kernel is older than 5.14", ""
+		return "the kernel is older than 5.14", "tether doctor"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EUSERS):
-		return "the limit of namespaces is reached", "sudo sysctl user.max_user_namespaces=15000"
+		return "the limit of namespaces is reached", "sudo sysctl -w user.max_user_namespaces=15000"
 	}
 	return "", ""
 }
@@ -67,8 +62,8 @@ func explain(m inner.Message) error {
 	}
 	switch {
 	case m.Step == "proc" && (errno == syscall.EPERM || errno == syscall.EACCES):
-		e.What = "the kernel refuses a fresh /proc, since parts of the outer one are covered (as in a container)"
-		e.Hint = "start the container with --security-opt systempaths=unconfined, or run tether outside of it"
+		a := machine.Covered(machine.Look())
+		e.What, e.Hint = a.What, cmp.Or(a.Hint(), "tether doctor")
 	case errno == syscall.ENOSYS:
 		e.What += " (the kernel is older than 5.14)"
 	case errno == syscall.EPERM || errno == syscall.EACCES:
@@ -85,17 +80,4 @@ func explain(m inner.Message) error {
 func closed() bool {
 	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	return err == nil && dumpable != 1
-}
-
-func readTrim(path string) string {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(b))
-}
-
-func seccompFiltered() bool {
-	b, err := os.ReadFile("/proc/self/status")
-	return err == nil && strings.Contains(string(b), "\nSeccomp:\t2\n")
 }

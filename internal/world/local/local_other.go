@@ -8,6 +8,7 @@ import (
 
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/machine"
 	"github.com/tether-sandbox/tether/internal/plan"
 	"github.com/tether-sandbox/tether/internal/world"
 	"github.com/tether-sandbox/tether/policy"
@@ -67,17 +68,8 @@ func (World) Run(context.Context, *plan.Plan, world.Command) (world.Outcome, err
 // Clean refuses.
 func Clean(bool) ([]string, error) { return nil, refuse() }
 
-// Fact is one thing found of this machine.
-type Fact struct {
-	What string
-	Good bool
-	Fix  string
-}
-
-// Facts says that nothing is known of this system.
-func Facts() []Fact {
-	return []Fact{{What: "there is no provider for " + runtime.GOOS + " in this build", Fix: "run tether on Linux"}}
-}
+// Facts knows the system's name alone.
+func Facts() machine.Facts { return machine.Look() }
 
 // TmpFolder names no folder.
 func TmpFolder(string, string) string { return "" }
