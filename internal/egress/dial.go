@@ -280,7 +280,13 @@ func race(ctx context.Context, addrs []netip.Addr, port uint16) (*net.TCPConn, e
 	dial := func(ctx context.Context, a netip.Addr) (*net.TCPConn, error) {
 		var dialer net.Dialer
 		dialer.SetMultipathTCP(false)
-		return dialer.DialTCP(ctx, "tcp", netip.AddrPort{}, netip.AddrPortFrom(a, port))
+		// Not by DialTCP, which binds first: a port that is chosen before it is known
+		// what for is nobody else's, and there are few of those.
+		c, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(a, port).String())
+		if err != nil {
+			return nil, err
+		}
+		return c.(*net.TCPConn), nil
 	}
 	if len(addrs) == 1 {
 		return dial(ctx, addrs[0])

@@ -34,7 +34,7 @@ func routeType(addr netip.Addr) (kind uint8, err error) {
 	const seq, attr = 1, unix.SizeofRtAttr
 	dst := addr.AsSlice()
 	size := unix.SizeofNlMsghdr + unix.SizeofRtMsg + attr + len(dst)
-	b := make([]byte, size, 4096)
+	b := make([]byte, size, 1024) // an answer has a few attributes
 	order := binary.NativeEndian
 	order.PutUint32(b, uint32(size))
 	order.PutUint16(b[4:], unix.RTM_GETROUTE)
