@@ -277,11 +277,18 @@ func (q query) named(exact bool) (host.Rule, bool) {
 func (q query) addressed(addr netip.Addr) (host.Rule, bool) {
 	exact := addr.IsValid() && host.ClassOf(addr) == host.Metadata
 	for _, a := range q.r.allow {
-		if a.Prefix.IsValid() && (!addr.IsValid() || a.MatchAddr(addr)) && (a.Exact() || !exact) && a.MatchPort(q.port, webPort) {
+		if a.Prefix.IsValid() && (a.MatchAddr(addr) || !addr.IsValid() && !q.shut(a)) && (a.Exact() || !exact) && a.MatchPort(q.port, webPort) {
 			return a, true
 		}
 	}
 	return host.Rule{}, false
+}
+
+// shut says whether a rule to deny closes all addresses of one to allow.
+func (q query) shut(a host.Rule) bool {
+	return slices.ContainsFunc(q.r.deny, func(d host.Rule) bool {
+		return d.MatchAddr(a.Prefix.Addr()) && d.Prefix.Bits() <= a.Prefix.Bits() && d.MatchPort(q.port, anyPort)
+	})
 }
 
 func (q query) publicPort() bool { return q.r.base == Public && host.PublicPort(q.port) }
