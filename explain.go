@@ -3,10 +3,13 @@ package tether
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/enforce/walls"
 	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/policy"
 )
 
 // Explanation is a plan, not carried out.
@@ -62,9 +65,42 @@ func (s *Session) Explain(ctx context.Context, c Command) (Explanation, error) {
 		name, _, _ := strings.Cut(kv, "=")
 		e.Environment = append(e.Environment, name)
 	}
-	if kind != enforce.Native && kind != enforce.Bwrap {
+	switch kind {
+	case enforce.Native, enforce.Bwrap:
+	case enforce.Landlock:
+		err := e.walls(p)
+		return e, err
+	default:
 		return e, nil // nothing of what follows would hold
 	}
+	e.shown(p)
+	e.hidden(p)
+	for _, l := range p.Locks {
+		if !l.Writable {
+			e.Locked = append(e.Locked, fmt.Sprintf("%s (%s)", l.Path, l.Why))
+		}
+	}
+	for _, st := range enforce.Compile(p) {
+		e.Steps = append(e.Steps, st.String())
+	}
+	return e, nil
+}
+
+// walls explains a plan without namespaces: nothing in a writable folder is
+// hidden or locked.
+func (e *Explanation) walls(p *plan.Plan) error {
+	e.shown(p)
+	if slices.ContainsFunc(e.Report.Grades, func(g Grade) bool { return g.Guarantee == policy.Secrets && g.Grade == policy.Complete }) {
+		e.hidden(p)
+	}
+	steps, err := walls.Steps(p, "(private)")
+	for _, st := range steps {
+		e.Steps = append(e.Steps, st.String())
+	}
+	return err
+}
+
+func (e *Explanation) shown(p *plan.Plan) {
 	for _, v := range p.Views {
 		line := v.Target()
 		if v.At != "" {
@@ -78,24 +114,22 @@ func (s *Session) Explain(ctx context.Context, c Command) (Explanation, error) {
 	}
 	for _, x := range p.Scratch {
 		if x.Writable {
-			e.Shown = append(e.Shown, x.Path+" (private, in memory)")
+			where := " (private, in memory)"
+			if e.Report.Provider == string(enforce.Landlock) {
+				where = " (private; elsewhere, see TMPDIR and XDG_DATA_HOME)"
+			}
+			e.Shown = append(e.Shown, x.Path+where)
 		}
 	}
+}
+
+func (e *Explanation) hidden(p *plan.Plan) {
 	for _, m := range p.Masks {
 		e.Hidden = append(e.Hidden, fmt.Sprintf("%s (%s)", m.Path, m.Why))
 	}
 	for _, x := range p.Sockets {
 		e.Hidden = append(e.Hidden, x+" (a socket of the host)")
 	}
-	for _, l := range p.Locks {
-		if !l.Writable {
-			e.Locked = append(e.Locked, fmt.Sprintf("%s (%s)", l.Path, l.Why))
-		}
-	}
-	for _, st := range enforce.Compile(p) {
-		e.Steps = append(e.Steps, st.String())
-	}
-	return e, nil
 }
 
 func origin(o plan.Origin) string {

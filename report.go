@@ -3,6 +3,7 @@ package tether
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -273,6 +274,9 @@ func report(pol policy.Policy, p *plan.Plan, kind enforce.Kind, grades []enforce
 	if kind == enforce.Native || kind == enforce.Bwrap {
 		r.Hidden = len(p.Masks)
 	}
+	if kind == enforce.Landlock && held(grades, policy.Secrets) {
+		r.Hidden = len(p.Masks)
+	}
 	for _, g := range grades {
 		r.Grades = append(r.Grades, Grade{Guarantee: g.Guarantee, Grade: g.Grade, Required: pol.Required(g.Guarantee),
 			Means: g.Means, Reason: g.Reason})
@@ -281,4 +285,9 @@ func report(pol policy.Policy, p *plan.Plan, kind enforce.Kind, grades []enforce
 		r.Notes = append(r.Notes, Note(n))
 	}
 	return r
+}
+
+// held says whether a guarantee is graded Complete.
+func held(grades []enforce.Graded, g policy.Guarantee) bool {
+	return slices.ContainsFunc(grades, func(x enforce.Graded) bool { return x.Guarantee == g && x.Grade == policy.Complete })
 }

@@ -67,10 +67,14 @@ type jail struct {
 // root's own files to an unused id, see docs/decisions.
 const foreignUID = 54321
 
-// providers runs f once for each kernel provider, in a fresh jail.
+// providers runs f once for each kernel provider, in a fresh jail; with
+// TETHER_TEST_PROVIDER for that one alone.
 func providers(t *testing.T, f func(t *testing.T, j *jail)) {
 	t.Helper()
-	for _, p := range []string{"native", "bwrap"} {
+	for _, p := range []string{"native", "bwrap", "landlock"} {
+		if only := os.Getenv("TETHER_TEST_PROVIDER"); only != "" && p != only || p == "landlock" && !underLandlock(t) {
+			continue
+		}
 		t.Run(p, func(t *testing.T) {
 			if p == "bwrap" {
 				need.Program(t, "bwrap")
@@ -105,8 +109,13 @@ func newJail(t testing.TB, provider string) *jail {
 			t.Fatal(err)
 		}
 	}
+	config := j.state
+	if provider == "landlock" {
+		config = filepath.Join(top, "config")
+		j.write(filepath.Join(config, "tether/policy.toml"), acceptWalls)
+	}
 	j.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8", "TERM=dumb",
-		"XDG_STATE_HOME=" + j.state, "XDG_CONFIG_HOME=" + j.state}
+		"XDG_STATE_HOME=" + j.state, "XDG_CONFIG_HOME=" + config}
 	return j
 }
 

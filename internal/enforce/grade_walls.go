@@ -49,8 +49,7 @@ func wallGrades(p *plan.Plan, m Machine) []Graded {
 	case policy.Offline:
 		add(policy.NetworkGuarantee, policy.Complete, "system call filter: no socket but pairs", "")
 	case policy.Gated:
-		add(policy.NetworkGuarantee, policy.None, "system call filter",
-			"without a network namespace nothing leads a program's connections to the gate; --no-network holds here")
+		add(policy.NetworkGuarantee, policy.Complete, "system call filter: no socket but pairs; nothing leads to the gate, so nothing out", "")
 	default:
 		add(policy.NetworkGuarantee, policy.None, "the host's network",
 			"every address that the host reaches is reachable, its own loopback included")
@@ -100,6 +99,9 @@ func wallSecrets(p *plan.Plan) Graded {
 		}
 		return Graded{policy.Secrets, policy.Complete, how, "a secret that is created during the run is not hidden from it"}
 	}
-	return Graded{policy.Secrets, policy.None, "Landlock", fmt.Sprintf(
-		"%d hidden files lie in folders that are open whole, such as %s; a clean checkout has none: git worktree add ../clean && cd ../clean", n, first)}
+	where := "a hidden file lies in a folder that is open whole: " + first
+	if n > 1 {
+		where = fmt.Sprintf("%d hidden files lie in folders that are open whole, such as %s", n, first)
+	}
+	return Graded{policy.Secrets, policy.None, "Landlock", where + "; a clean checkout has none: git worktree add ../clean && cd ../clean"}
 }

@@ -171,7 +171,7 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 		return nil, fault.Wrap(fault.IsolationUnavailable, "cannot start "+path, err)
 	}
 	masks := len(job.Order.Steps)
-	return &process{Process: p, path: path, complaint: complaint, stand: stand,
+	return &process{Process: p, path: path, complaint: complaint, stand: stand, credential: cmd.SysProcAttr.Credential,
 		// bwrap's time grows with the square of the number of mounts.
 		patience: 2*time.Second + time.Duration(masks*masks)*time.Microsecond*4}, nil
 }
@@ -183,6 +183,8 @@ type process struct {
 	complaint *firstBytes
 	stand     *standIns
 	patience  time.Duration
+	// credential is what bwrap runs as, nil for us.
+	credential *syscall.Credential
 }
 
 // Ready reports what bwrap said when it failed, and does not wait for ever for
@@ -194,7 +196,27 @@ func (p *process) Ready() error {
 		return err
 	}
 	e := fault.New(fault.IsolationUnavailable, p.path+" could not build the sandbox: "+p.complaint.line())
+	if strings.HasPrefix(p.complaint.line(), "bwrap: ") && refused(p.path, p.credential) {
+		e.Err = enforce.ErrMachine
+	}
 	return e.WithHint("tether doctor")
+}
+
+// refused says whether bwrap cannot make its namespaces here, whatever a plan
+// holds: it is asked for no more than those.
+func refused(path string, id *syscall.Credential) bool {
+	const patience = time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	complaint := &firstBytes{}
+	cmd := exec.CommandContext(ctx, path, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--cap-drop", "ALL",
+		"--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--", "true")
+	cmd.Env, cmd.Dir, cmd.WaitDelay, cmd.Stderr = []string{}, "/", 100*time.Millisecond, complaint
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: id}
+	err := cmd.Run()
+	line := complaint.line()
+	// That there is no such program inside says that the rest was built.
+	return err != nil && ctx.Err() == nil && strings.HasPrefix(line, "bwrap: ") && !strings.HasPrefix(line, "bwrap: execvp ")
 }
 
 // Kill ends what is inside by way of the inner stage: bwrap's own process is not

@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -40,6 +38,14 @@ func startLauncher(order *enforce.Order) (int, error) {
 		return 0, &stage{"launcher", err}
 	}
 	defer heard.Close()
+	if w := order.Walls; w.Change {
+		// So that the command may open them again, as /dev/stdin.
+		for fd := range 3 {
+			if err := unix.Fchown(fd, int(w.UID), int(w.GID)); err != nil {
+				return 0, &stage{"descriptors", err}
+			}
+		}
+	}
 	attr := &syscall.ProcAttr{Env: []string{"GOGC=off"}, Files: []uintptr{0, 1, 2, uintptr(file), said.Fd()},
 		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: order.Terminal, Ctty: 0, Pdeathsig: syscall.SIGKILL}}
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{Name, Launcher}, attr)
@@ -262,21 +268,4 @@ func opens(path string) error {
 		unix.Close(fd)
 	}
 	return err
-}
-
-// parentOf returns the parent of a process, zero when it is gone.
-func parentOf(pid int) int {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0
-	}
-	// The name may hold anything; what follows its last parenthesis is state
-	// and parent (proc_pid_stat(5)).
-	s := string(b)
-	f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
-	if len(f) < 2 {
-		return 0
-	}
-	n, _ := strconv.Atoi(f[1])
-	return n
 }

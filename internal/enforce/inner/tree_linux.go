@@ -16,8 +16,8 @@ func signalTree(sig unix.Signal) {
 		_ = unix.Kill(-1, sig)
 		return
 	}
-	for _, pid := range descendants(os.Getpid(), 0) {
-		_ = unix.Kill(pid, sig)
+	for _, d := range descendants(os.Getpid(), 0) {
+		d.signal(sig)
 	}
 }
 
@@ -31,16 +31,42 @@ func killTree() {
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return
 		}
+		for { // all that are dead already, before the tree is looked through again
+			if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); err != nil || pid == 0 {
+				break
+			}
+		}
+	}
+}
+
+// descendant is a process below us, and whose child it was.
+type descendant struct{ pid, parent int }
+
+// signal signals the process, unless another one has its number by now: while a
+// descriptor stands for it, what is told by its number is told of it.
+func (d descendant) signal(sig unix.Signal) {
+	fd, err := unix.PidfdOpen(d.pid, 0)
+	if err == unix.ENOSYS || err == unix.EPERM { // closed to us, as in some containers
+		_ = unix.Kill(d.pid, sig)
+		return
+	}
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	// Orphans come to us.
+	if p := parentOf(d.pid); p == d.parent || p == os.Getpid() {
+		_ = unix.PidfdSendSignal(fd, sig, nil, 0)
 	}
 }
 
 // descendants lists the processes below pid, parents first.
-func descendants(pid, depth int) []int {
+func descendants(pid, depth int) []descendant {
 	const deepest = 1000
 	if depth > deepest {
 		return nil
 	}
-	var out []int
+	var out []descendant
 	tasks, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
 	if err != nil {
 		return nil
@@ -52,10 +78,27 @@ func descendants(pid, depth int) []int {
 		}
 		for f := range strings.FieldsSeq(string(list)) {
 			if child, err := strconv.Atoi(f); err == nil {
-				out = append(out, child)
+				out = append(out, descendant{child, pid})
 				out = append(out, descendants(child, depth+1)...)
 			}
 		}
 	}
 	return out
+}
+
+// parentOf returns the parent of a process, zero when it is gone.
+func parentOf(pid int) int {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0
+	}
+	// The name may hold anything; what follows its last parenthesis is state
+	// and parent (proc_pid_stat(5)).
+	s := string(b)
+	f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
+	if len(f) < 2 {
+		return 0
+	}
+	n, _ := strconv.Atoi(f[1])
+	return n
 }

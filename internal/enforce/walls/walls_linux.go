@@ -16,6 +16,7 @@ import (
 	"github.com/tether-sandbox/tether/internal/enforce/landlock"
 	"github.com/tether-sandbox/tether/internal/enforce/supervise"
 	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/policy"
 )
 
 // Start starts a job in a plan's walls. private is an empty folder of this run
@@ -25,21 +26,7 @@ func Start(p *plan.Plan, private string, job enforce.Job) (enforce.Process, erro
 	if _, err := landlock.ABI(); err != nil {
 		return nil, err
 	}
-	order := &enforce.WallsOrder{Change: p.Identity.Root, UID: p.Identity.HostUID, GID: p.Identity.HostGID}
-	host := Host{Private: private, List: list, NoCache: p.Identity.Root && !p.Identity.Idmapped}
-	if p.Identity.Idmapped {
-		// No file system can be shown under other ids here: the command stays uid
-		// 0, with nothing of its rights but that it owns what root owns.
-		order.UID, order.GID = 0, p.Identity.GID
-	}
-	if order.UID == 0 {
-		closed, err := rootsOwn(p)
-		if err != nil {
-			return nil, err
-		}
-		host.Closed = closed
-	}
-	w, err := Translate(p, host)
+	w, order, err := world(p, private)
 	if err == nil {
 		err = build(w.Steps, private, order)
 	}
@@ -59,6 +46,34 @@ func Start(p *plan.Plan, private string, job enforce.Job) (enforce.Process, erro
 		return nil, fault.Wrap(fault.IsolationUnavailable, "cannot start the supervisor", err)
 	}
 	return process{s}, nil
+}
+
+// Steps are what Start would carry out, with private in the place of the run's
+// folder.
+func Steps(p *plan.Plan, private string) ([]enforce.Step, error) {
+	w, _, err := world(p, private)
+	return w.Steps, err
+}
+
+// world translates a plan on this machine.
+func world(p *plan.Plan, private string) (World, *enforce.WallsOrder, error) {
+	order := &enforce.WallsOrder{Change: p.Identity.Root, UID: p.Identity.HostUID, GID: p.Identity.HostGID}
+	host := Host{Private: private, List: list, NoCache: p.Identity.Root && !p.Identity.Idmapped}
+	if p.Identity.Idmapped {
+		// No file system can be shown under other ids here: the command stays uid
+		// 0, with nothing of its rights but that it owns what root owns.
+		order.UID, order.GID = 0, p.Identity.GID
+	}
+	if order.UID == 0 {
+		closed, err := rootsOwn(p)
+		if err != nil {
+			return World{}, nil, err
+		}
+		host.Closed = closed
+	}
+	order.AnyTCP = p.Policy.Network.Mode == policy.Open
+	w, err := Translate(p, host)
+	return w, order, err
 }
 
 // process is one whose tree no namespace holds together.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/tether-sandbox/tether/internal/plan"
 	"github.com/tether-sandbox/tether/internal/world"
 	"github.com/tether-sandbox/tether/internal/world/local/stream"
+	"github.com/tether-sandbox/tether/policy"
 )
 
 // scopesABI is the first Landlock version that has scopes.
@@ -177,10 +179,15 @@ func startFirst(p *plan.Plan, c world.Command, machine enforce.Machine, job enfo
 		}
 		if err == nil {
 			out.Provider, out.Grades = kind, grades
+			if kind == enforce.Landlock && p.Policy.Network.Mode == policy.Gated {
+				out.Notes = append(out.Notes, gateless)
+			}
 			return out, proc, nil
 		}
 		if first == nil {
 			first = err
+		} else if kind == enforce.Landlock {
+			first = orLess(first, err)
 		}
 		out.Tried = append(out.Tried, string(kind)+": "+err.Error())
 		if fault.CodeOf(err) != fault.SandboxUnavailable && !errors.Is(err, enforce.ErrMachine) {
@@ -188,6 +195,22 @@ func startFirst(p *plan.Plan, c world.Command, machine enforce.Machine, job enfo
 		}
 	}
 	return out, nil, first
+}
+
+// orLess adds to the reason why no provider holds a plan what the weakest of
+// them would hold, and the flags that accept it.
+func orLess(first, weaker error) error {
+	e, ok := errors.AsType[*fault.Error](first)
+	accept := fault.HintOf(weaker)
+	if !ok || !strings.HasPrefix(accept, "--accept ") {
+		return first
+	}
+	e = e.WithHint(accept)
+	if fix := fault.HintOf(first); fix != "" && !strings.HasPrefix(fix, "--accept ") {
+		e.Hint = fix + "; or, if less will do: " + accept
+	}
+	e.What = "no provider holds this policy here: " + e.What
+	return e
 }
 
 // start starts a job with one provider. It returns once the command runs, or

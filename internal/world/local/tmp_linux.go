@@ -61,8 +61,11 @@ func showTmp(p *plan.Plan, host plan.Host, name string, provider enforce.Kind) e
 
 // heldPrefix begins the names of those that belong to a process, and are locked
 // by it as long as it lives; a session cannot be called so.
+//
+// One gets that name when it is locked; before, it has another.
 const (
 	heldPrefix = "Held-"
+	newPrefix  = "New-"
 	lockName   = "lock"
 )
 
@@ -77,17 +80,21 @@ func HoldTmp(state string) (name string, release func() error, err error) {
 		return "", nil, cannot(err)
 	}
 	for _, old := range Tmps(state) {
-		if strings.HasPrefix(old, heldPrefix) {
+		if strings.HasPrefix(old, heldPrefix) || strings.HasPrefix(old, newPrefix) {
 			_, _ = RemoveTmp(state, old) // it is tried again the next time
 		}
 	}
-	dir, err := os.MkdirTemp(top, heldPrefix)
+	made, err := os.MkdirTemp(top, newPrefix)
 	if err != nil {
 		return "", nil, cannot(err)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(filepath.Join(made, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err == nil {
 		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	dir := filepath.Join(top, heldPrefix+strings.TrimPrefix(filepath.Base(made), newPrefix))
+	if err == nil {
+		err = os.Rename(made, dir)
 	}
 	if err != nil {
 		return "", nil, cannot(err)
@@ -95,13 +102,15 @@ func HoldTmp(state string) (name string, release func() error, err error) {
 	return filepath.Base(dir), func() error { return errors.Join(removeTree(dir), lock.Close()) }, nil
 }
 
-// heldTmp tells whether a process that lives holds the folder. One that has just
-// been made may not be locked yet.
+// heldTmp tells whether a process that lives holds the folder. One that is being
+// made may not be locked yet.
 func heldTmp(dir string) bool {
+	if info, err := os.Lstat(dir); err == nil && strings.HasPrefix(filepath.Base(dir), newPrefix) && time.Since(info.ModTime()) < time.Minute {
+		return true
+	}
 	f, err := os.Open(filepath.Join(dir, lockName))
 	if err != nil {
-		info, err := os.Lstat(dir)
-		return err == nil && time.Since(info.ModTime()) < time.Minute
+		return false
 	}
 	defer f.Close()
 	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil
@@ -121,7 +130,7 @@ func Tmps(state string) []string {
 // returns the folder that it removed.
 func RemoveTmp(state, name string) (string, error) {
 	dir := filepath.Join(state, privateFolder, name)
-	if _, err := os.Lstat(dir); err != nil || filepath.Base(dir) != name || strings.HasPrefix(name, heldPrefix) && heldTmp(dir) {
+	if _, err := os.Lstat(dir); err != nil || filepath.Base(dir) != name || (strings.HasPrefix(name, heldPrefix) || strings.HasPrefix(name, newPrefix)) && heldTmp(dir) {
 		return "", nil
 	}
 	if err := removeTree(dir); err != nil {

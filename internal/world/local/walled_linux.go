@@ -17,15 +17,14 @@ import (
 // startWalled starts a job without namespaces, with a private folder on the host
 // that lasts as long as the job.
 func startWalled(p *plan.Plan, job enforce.Job) (enforce.Process, error) {
-	if job.Order.Gate != nil {
-		return nil, fault.New(fault.SandboxUnavailable, "provider landlock has no network namespace, and so no gate").
-			WithHint("--no-network")
-	}
+	// Rules about TCP know ports and not addresses: a way to the gate would be one
+	// to the same port of every host. So nothing leads out, which gateless tells.
+	job.Order.Gate = nil
 	if len(p.Policy.Network.Publish) > 0 {
-		return nil, fault.New(fault.SandboxUnavailable, "provider landlock has no network of its own whose ports could be published")
+		return nil, fault.New(fault.SandboxUnavailable, "provider landlock has no network of its own whose ports could be published").
+			WithHint("leave out --publish")
 	}
-	open := p.Policy.Network.Mode == policy.Open
-	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH, Inet: open, SetGID: !p.Identity.Root})
+	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH, Inet: p.Policy.Network.Mode == policy.Open, SetGID: !p.Identity.Root})
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +45,9 @@ func startWalled(p *plan.Plan, job enforce.Job) (enforce.Process, error) {
 	}
 	return &walled{proc, release}, nil
 }
+
+// gateless is what a run under --network gated is told of this provider.
+const gateless = "provider landlock has no way to the gate: nothing leads out, also not to hosts that are allowed"
 
 // rootsPrivate is where root's private folders lie: its state folder is closed to
 // the owners of workspaces.
