@@ -82,7 +82,7 @@ func Providers() []Provider {
 	return []Provider{
 		{Name: "native"},
 		{Name: "bwrap", OwnsNothing: true},
-		{Name: "landlock", OwnsNothing: true, None: []string{"secrets"}, Refuses: []Setup{Gated}, ABI: 6,
+		{Name: "landlock", OwnsNothing: true, None: []string{"secrets"}, ABI: 6,
 			Accept: map[policy.Guarantee]policy.Grade{policy.Read: policy.Partial, policy.Write: policy.Partial, policy.Secrets: policy.None,
 				policy.NetworkGuarantee: policy.None, policy.Process: policy.Partial, policy.LimitsGuarantee: policy.None}},
 	}
