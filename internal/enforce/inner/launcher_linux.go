@@ -146,16 +146,14 @@ func wallIn(order *enforce.Order) error {
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		return &stage{"descriptors", err}
 	}
-	if err := limit(&order.Limits); err != nil {
-		return err
-	}
 	if err := seccomp.Load(order.Filter); err != nil {
 		return &stage{"seccomp", err}
 	}
 	if err := checkWalls(order, bounded); err != nil {
 		return &stage{"posture", err}
 	}
-	return nil
+	// Only now: the descriptors that the rules are about are still open.
+	return limit(&order.Limits)
 }
 
 // manyFiles lets rules be about more files than the caller has open, and returns

@@ -107,9 +107,6 @@ func metBy(l *enforce.Limits, ws syscall.WaitStatus, spent *syscall.Rusage) (m e
 
 // tellMet tells the supervisor which limits have been met, if any.
 func tellMet(order *enforce.Order, also enforce.Met) {
-	if order.Bare {
-		return
-	}
 	m, full := met(order)
 	if m |= also; m != 0 {
 		send(Message{Kind: Limited, Status: uint32(m), What: full})

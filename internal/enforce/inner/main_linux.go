@@ -217,7 +217,10 @@ func spread(cpus []int) {
 // exactly as strict as it must be. Bare orders ask for no sandbox.
 func confine(order *enforce.Order) error {
 	if order.Bare {
-		return unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
+		if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+			return err
+		}
+		return limit(&order.Limits)
 	}
 	if err := restrict(order); err != nil {
 		return err
