@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -39,6 +38,10 @@ type vigil struct {
 	mu   sync.Mutex
 	tree *watch.Tree
 
+	// full is why not every folder is watched, failing why the last look failed,
+	// failed what could not be covered.
+	full, failing, failed error
+
 	out world.Late
 }
 
@@ -69,7 +72,15 @@ func (v *vigil) run() {
 	case <-time.After(vigilAfter):
 	}
 	err := v.keep()
-	if err == nil || v.ctx.Err() != nil {
+	if v.ctx.Err() != nil {
+		err = nil // what failed because the command is over did not fail
+	}
+	for _, e := range []error{v.full, v.failing, v.failed} {
+		if err == nil {
+			err = e
+		}
+	}
+	if err == nil {
 		return
 	}
 	v.out.Watched, v.out.WhyNot = false, err.Error()
@@ -132,78 +143,78 @@ func (v *vigil) armAll() error {
 	return nil
 }
 
+// arm watches a folder. Where no more can be watched, what is goes on being so,
+// and the rest is looked at now and then.
 func (v *vigil) arm(path string) error {
-	return v.tree.Add(path, func() bool { return v.ctx.Err() != nil })
+	err := v.tree.Add(path, func() bool { return v.ctx.Err() != nil })
+	if errors.Is(err, watch.ErrFull) {
+		v.full, err = err, nil
+	}
+	return err
 }
 
-// The pauses of a vigil. A command that changes things all the time gets no more
-// of the machine spent on it than one part in share.
 const (
-	shortest = 2 * time.Millisecond
-	share    = 4
 	// lazy is when the plan is made anew although nothing is known to be missing.
 	lazy = 250 * time.Millisecond
+	// slow is when it is made anew where not everything is watched, or where that
+	// failed.
+	slow = time.Second
 )
 
 // stay acts on what happens until the vigil is over.
 func (v *vigil) stay() error {
-	look := time.Now() // when the plan is made anew, zero for not at all
-	var news, rested time.Time
-	for v.ctx.Err() == nil {
-		if !look.IsZero() && !time.Now().Before(later(look, rested)) {
-			begin := time.Now()
-			done, again, err := v.look()
+	events, failed := v.listen()
+	l := newLooks()
+	for {
+		select {
+		case <-v.ctx.Done():
+			return nil
+		case err := <-failed:
+			return err
+		case list := <-events:
+			seen := time.Now()
+			hot, err := v.quick(list, seen)
 			if err != nil {
 				return err
 			}
-			if !v.out.Watched {
-				v.out.Watched, v.out.From = true, time.Since(v.begin)
+			if hot {
+				l.want(seen, seen)
+			} else if v.wants.news() {
+				l.want(seen.Add(lazy), time.Time{})
 			}
-			if done {
-				v.took(news)
+		case <-l.timer.C:
+			if !l.busy && !l.due.IsZero() && !time.Now().Before(l.due) {
+				v.wants.start()
+				l.begin(v.ctx, v.p)
 			}
-			if !again {
-				look, news = v.wants.due(), time.Time{}
+		case now := <-l.done:
+			l.end()
+			if err := v.look(l, now); err != nil {
+				return err
 			}
-			rested = time.Now().Add(max(shortest, (share-1)*time.Since(begin)))
 		}
-		deadline := look
-		if !look.IsZero() {
-			deadline = later(look, rested)
-		}
-		events, err := v.tree.Next(deadline)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		seen := time.Now()
-		hot, err := v.quick(events, seen)
-		if err != nil {
-			return err
-		}
-		want := seen.Add(lazy)
-		if hot {
-			want = seen
-			if news.IsZero() {
-				news = seen
-			}
-		} else if len(v.wants.touched) == 0 && !v.wants.all {
-			continue // of no interest to anybody
-		}
-		if look.IsZero() || want.Before(look) {
-			look = want
-		}
+		l.set()
 	}
-	return nil
 }
 
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
+// listen passes on what the watch tells.
+func (v *vigil) listen() (<-chan []watch.Event, <-chan error) {
+	events, failed := make(chan []watch.Event), make(chan error, 1)
+	go func() {
+		for {
+			list, err := v.tree.Next(time.Time{})
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case events <- list:
+			case <-v.ctx.Done():
+				return
+			}
+		}
+	}()
+	return events, failed
 }
 
 // took notes how long something took that was asked for by news.
@@ -254,47 +265,65 @@ func (v *vigil) quick(events []watch.Event, seen time.Time) (hot bool, err error
 	for i := range masks {
 		steps = append(steps, v.wants.form(enforce.Mask(&masks[i])))
 	}
-	again, err := v.cover(steps, false)
+	again, err := v.cover(steps)
 	if err == nil && !again {
 		v.took(seen)
 	}
 	return hot || again, err
 }
 
-// look makes the plan anew and lets what is missing hold. It says whether that
-// was anything, and whether things moved meanwhile.
-func (v *vigil) look() (done, again bool, err error) {
-	now, err := v.p.Again(v.ctx)
-	if errors.Is(err, plan.ErrChanged) {
-		return false, true, nil
+// look lets hold what a plan that was made anew asks for and is missing.
+func (v *vigil) look(l *looks, now looked) error {
+	if now.err != nil {
+		v.wants.all = true
+		if errors.Is(now.err, plan.ErrChanged) {
+			l.want(time.Now(), l.asked)
+			return nil
+		}
+		// Whoever can make a plan fail must not end the vigil by it.
+		v.failing = now.err
+		l.want(time.Now().Add(slow), l.asked)
+		return nil
 	}
-	if err != nil {
-		return false, false, err
+	v.failing = nil
+	if steps := v.wants.missing(now.p); len(steps) > 0 {
+		again, err := v.cover(steps)
+		if err != nil {
+			return err
+		}
+		if again {
+			v.wants.all = true
+			l.want(time.Now(), l.asked)
+			return nil
+		}
+		v.took(l.asked)
 	}
-	steps := v.wants.missing(now)
-	if len(steps) == 0 {
-		v.wants.hold(nil, true)
-		return false, false, nil
+	if !v.out.Watched {
+		v.out.Watched, v.out.From = true, time.Since(v.begin)
 	}
-	again, err = v.cover(steps, true)
-	return !again, again, err
+	due := v.wants.due()
+	if v.full != nil && due.IsZero() {
+		due = time.Now().Add(slow)
+	}
+	if !due.IsZero() {
+		l.want(due, time.Time{})
+	}
+	return nil
 }
 
-// cover lets steps hold; all says that they are all that are missing. again: they
-// are not where they were.
-func (v *vigil) cover(steps []enforce.Step, all bool) (again bool, err error) {
+// cover lets steps hold. again: some are not where they were.
+func (v *vigil) cover(steps []enforce.Step) (again bool, err error) {
 	v.tell(steps)
 	c, err := v.proc.Cover(steps)
 	switch {
 	case err != nil:
 		return false, err
 	case c.Changed > 0:
-		v.wants.all = true
 		return true, nil
 	case c.Failed > 0:
-		v.out.WhyNot = fmt.Sprintf("%d could not be covered: %s", c.Failed, c.Why)
+		v.failed = fmt.Errorf("%d could not be covered: %s", c.Failed, c.Why)
 	}
-	v.wants.hold(steps, all)
+	v.wants.hold(steps)
 	return false, nil
 }
 

@@ -27,6 +27,11 @@ type wants struct {
 	held    map[string]identity
 	touched map[string]bool
 	all     bool
+	// under are both, of when the plan that is being made anew was begun.
+	under struct {
+		touched map[string]bool
+		all     bool
+	}
 	// quiet are the new protected places that are not locked yet.
 	quiet map[string]quiet
 }
@@ -124,7 +129,7 @@ func (w *wants) missing(now *plan.Plan) []enforce.Step {
 	var out []enforce.Step
 	for _, s := range enforce.Compile(now) {
 		switch {
-		case s.Ino == 0 || !w.all && !w.touched[s.Dst] && w.held[s.Dst] == (identity{s.Dev, s.Ino}):
+		case s.Ino == 0 || !w.under.all && !w.under.touched[s.Dst] && w.held[s.Dst] == (identity{s.Dev, s.Ino}):
 		case isMask(&s) && !closed[s.Dst], isLock(&s) && w.locks(&s, waited):
 			out = append(out, s)
 		}
@@ -156,12 +161,17 @@ func (w *wants) form(s enforce.Step) enforce.Step {
 	return s
 }
 
-// hold says that steps hold now, and, with all, that nothing else is missing.
-func (w *wants) hold(steps []enforce.Step, all bool) {
-	if all {
-		w.all = false
-		clear(w.touched)
-	}
+// news says whether something happened that no look was begun for.
+func (w *wants) news() bool { return w.all || len(w.touched) > 0 }
+
+// start says that a plan begins to be made anew.
+func (w *wants) start() {
+	w.under.touched, w.under.all = w.touched, w.all
+	w.touched, w.all = map[string]bool{}, false
+}
+
+// hold says that steps hold now.
+func (w *wants) hold(steps []enforce.Step) {
 	for _, s := range steps {
 		if !w.known(&s) {
 			w.late[s.Dst] = s
