@@ -38,13 +38,13 @@ func processAttacks() []Attack {
 			Try: func(s *Scene) error {
 				return anyOf(opens(of(s.Victim, "stat"), unix.O_RDONLY), opens(of(s.Supervisor, "stat"), unix.O_RDONLY))
 			}},
-		each("tracing a process", func(_ *Scene, pid int) error {
+		optional(each("tracing a process", func(_ *Scene, pid int) error {
 			const seize = 0x4206 // PTRACE_SEIZE, which does not stop it
 			return call(unix.SYS_PTRACE, seize, uintptr(pid), 0, 0)
-		}),
-		each("the memory of a process by /proc", func(s *Scene, pid int) error { return s.peek(pid) }),
-		each("the memory of a process by process_vm_readv", func(s *Scene, pid int) error { return s.peekBy(pid) }),
-		each("writing the memory of a process", func(_ *Scene, pid int) error { return opens(of(pid, "mem"), unix.O_WRONLY) }),
+		})),
+		optional(each("the memory of a process by /proc", func(s *Scene, pid int) error { return s.peek(pid) })),
+		optional(each("the memory of a process by process_vm_readv", func(s *Scene, pid int) error { return s.peekBy(pid) })),
+		optional(each("writing the memory of a process", func(_ *Scene, pid int) error { return opens(of(pid, "mem"), unix.O_WRONLY) })),
 		each("the layout of a process", func(_ *Scene, pid int) error { return something(os.ReadFile(of(pid, "maps"))) }),
 		each("the program of a process", func(_ *Scene, pid int) error { return opens(of(pid, "exe"), unix.O_RDONLY) }),
 		optional(each("a descriptor taken out of a process", func(s *Scene, pid int) error {
@@ -70,10 +70,10 @@ func processAttacks() []Attack {
 		})),
 		optional(space("user", 0)), optional(space("mount", syscall.CLONE_NEWNS)), optional(space("process", syscall.CLONE_NEWPID)),
 		optional(space("network", syscall.CLONE_NEWNET)),
-		plain("a user namespace by clone3", func(*Scene) error {
+		optional(plain("a user namespace by clone3", func(*Scene) error {
 			args := struct{ flags, pidfd, child, parent, exit, stack, size, tls, set, setSize, cgroup uint64 }{flags: unix.CLONE_NEWUSER, exit: uint64(unix.SIGCHLD)}
 			return clone3(unsafe.Pointer(&args), unsafe.Sizeof(args))
-		}),
+		})),
 		optional(plain("calls by a ring in shared memory", func(*Scene) error {
 			var params [120]byte
 			return call(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&params[0])))

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -84,7 +85,8 @@ func victim(dir string) {
 	defer f.Close()
 	fmt.Println(uintptr(unsafe.Pointer(&secret[0])))
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	os.Exit(int(secret[0]) & 0) // the secret lives until here
+	runtime.KeepAlive(secret)
+	os.Exit(0)
 }
 
 // supervisor runs a command until somebody kills it: provider, workspace, words.
