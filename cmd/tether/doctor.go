@@ -43,14 +43,20 @@ func doctorVerb(args []string, std stdio) (int, error) {
 		}
 		return 0, nil
 	}
+	raised := ""
 	for _, g := range d.Grades {
 		line := fmt.Sprintf("%-8s %-8s", g.Guarantee, g.Grade)
 		if g.Reason != "" {
 			line += " " + g.Reason
 		}
 		fmt.Fprintln(std.out, printable(strings.TrimRight(line, " ")))
-		if g.Raise != "" {
+		switch {
+		case g.Raise == "":
+		case g.Raise == raised:
+			fmt.Fprintln(std.out, "      raise it: as above")
+		default:
 			fmt.Fprintln(std.out, "      raise it:", strings.ReplaceAll(g.Raise, "\n", "\n      "))
+			raised = g.Raise
 		}
 	}
 	fmt.Fprintln(std.out)

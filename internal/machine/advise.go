@@ -128,7 +128,7 @@ func surroundings(f Facts) []Advice {
 // Covered is the advice where the kernel refuses a fresh /proc.
 func Covered(f Facts) Advice {
 	a := inContainer(f)
-	a.What = "parts of /proc are covered, so that the kernel refuses a fresh one, as in " + a.What
+	a.What = "the kernel refuses a fresh /proc, since parts of the outer one are covered, as in " + a.What
 	return a
 }
 

@@ -38,7 +38,7 @@ var machines = []struct {
 	}), "user namespaces are off", "sudo sysctl -w user.max_user_namespaces=15000"},
 	{"Docker's default filter", plain(func(f *Facts) { f.Filter, f.CoveredProc, f.Container, f.Delegated = true, true, "docker", "" }),
 		"a system call filter", "docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined IMAGE"},
-	{"Kubernetes, /proc covered alone", plain(func(f *Facts) { f.CoveredProc, f.Container = true, "kubernetes" }), "parts of /proc", "kubectl patch deployment NAME -p"},
+	{"Kubernetes, /proc covered alone", plain(func(f *Facts) { f.CoveredProc, f.Container = true, "kubernetes" }), "the kernel refuses a fresh /proc", "kubectl patch deployment NAME -p"},
 	{"an unknown container", plain(func(f *Facts) { f.Filter = true }), "a system call filter", ""},
 	{"Debian 11, Linux 5.10", plain(func(f *Facts) {
 		f.Release, f.LandlockABI, f.UserNSClone, f.Delegated = "5.10.0-33-amd64", 0, "1", "memory pids"

@@ -156,9 +156,16 @@ func run(builds, gated bool) (syscall.WaitStatus, error) {
 			return 0, &stage{"terminal", err}
 		}
 	}
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, &stage{"null device", err}
+	}
 	pid, err := start(order)
 	if err != nil {
 		return 0, err
+	}
+	if err := letGo(null, order.Terminal); err != nil {
+		return 0, &stage{"null device", err}
 	}
 	send(Message{Kind: Started})
 	go obey(pid, order, &late{b: b})
@@ -167,6 +174,24 @@ func run(builds, gated bool) (syscall.WaitStatus, error) {
 		tellMet(order, metBy(&order.Limits, ws, &spent))
 	}
 	return ws, err
+}
+
+// letGo gives up the command's descriptors, which are only the command's from
+// now on: nothing that we might say, such as why we crashed when it took away
+// what we need, is taken for its output. A terminal stays open, since the
+// command may close it and open it again by name.
+func letGo(null int, terminal bool) error {
+	if terminal {
+		if _, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 3); err != nil {
+			return err
+		}
+	}
+	for fd := range 3 {
+		if err := unix.Dup3(null, fd, 0); err != nil {
+			return err
+		}
+	}
+	return unix.Close(null)
 }
 
 // start restricts one thread for good and starts the command from it. The
