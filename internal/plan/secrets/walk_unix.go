@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package secrets
 
 import (
@@ -17,9 +19,7 @@ const (
 	openDir = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
 	// keptFDs bounds the descriptors kept open so that children are reached
 	// without their path. Beyond it they are reached step by step.
-	keptFDs = 256
-	// direntHead is the length of a linux_dirent64 before its name.
-	direntHead = 19
+	keptFDs    = 256
 	bufferSize = 64 << 10
 )
 
@@ -202,7 +202,7 @@ func (w *walk) open(dir int, name string) (int, error) {
 		flags := openDir
 		noatime := w.noatime.Load()
 		if noatime {
-			flags |= unix.O_NOATIME
+			flags |= asOwner
 		}
 		fd, err := unix.Openat(dir, name, flags, 0)
 		switch {
@@ -218,7 +218,7 @@ func (w *walk) open(dir int, name string) (int, error) {
 // the root: no path is ever looked up as a whole, so no link is followed and no
 // length limit met. A kept ancestor is of no use, as it may close at any time.
 func (w *walk) reopen(n *node) (int, error) {
-	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	const flags = openPlace | unix.O_NOFOLLOW
 	if n.parent == nil {
 		return unix.Openat(w.root, ".", flags, 0)
 	}

@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package gitmeta
 
 import (
@@ -36,7 +38,7 @@ type root struct {
 func openSurvey(workspace string, commons []string) (*survey, error) {
 	s := &survey{ws: workspace, seen: map[string]bool{}, items: map[string]Item{}}
 	for _, p := range append([]string{workspace}, commons...) {
-		fd, err := unix.Open(p, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		fd, err := unix.Open(p, openPlace, 0)
 		if err == unix.ENOENT && p != workspace {
 			continue // nothing is left of it to look at
 		}
@@ -102,11 +104,11 @@ func (s *survey) below(fd int, rel string) (int, error) {
 
 // handle opens a directory to go through it.
 func (s *survey) handle(fd int, name string) (int, error) {
-	h, err := unix.Openat(fd, name, handleFlags|unix.O_DIRECTORY, 0)
+	h, err := openHandle(fd, name, unix.O_DIRECTORY)
 	if err != unix.EACCES || !s.open(fd) {
 		return h, err
 	}
-	return unix.Openat(fd, name, handleFlags|unix.O_DIRECTORY, 0)
+	return openHandle(fd, name, unix.O_DIRECTORY)
 }
 
 // sub opens a directory for listing. git runs a hook by its name in a folder
@@ -147,7 +149,7 @@ func (s *survey) open(fd int) bool {
 		s.closed = append(s.closed, id)
 		return false
 	}
-	return !slices.Contains(s.closed, id) && chmodFD(fd, st.Mode|0o700) == nil
+	return !slices.Contains(s.closed, id) && chmodFD(fd, uint32(st.Mode)|0o700) == nil
 }
 
 // commonsOf lists the verified common directories outside the workspace.

@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package secrets
 
 import (
@@ -185,7 +187,7 @@ func (s *scan) read(n *node, fd int) {
 	s.rel, s.dir = s.rel[:0], ""
 	s.known, s.links = s.noteListing(n, fd), s.links[:0]
 	for {
-		got, err := unix.Getdents(fd, s.buf)
+		got, err := readDir(fd, s.buf)
 		if err == unix.EINTR {
 			continue
 		}
@@ -263,7 +265,7 @@ func (s *scan) entries(n *node, fd int, buf []byte) (saw int) {
 			return saw
 		}
 		ino := binary.NativeEndian.Uint64(buf)
-		kind := buf[18]
+		kind := buf[direntKind]
 		name := buf[direntHead:size]
 		var all byte
 		for i, c := range name {
@@ -280,7 +282,7 @@ func (s *scan) entries(n *node, fd int, buf []byte) (saw int) {
 		t := typeOf(kind)
 		if t == Unknown {
 			var st unix.Stat_t
-			if unix.Fstatat(fd, string(name), &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT) == nil {
+			if unix.Fstatat(fd, string(name), &st, unix.AT_SYMLINK_NOFOLLOW|onlyHere) == nil {
 				t = typeOf(byte((st.Mode & unix.S_IFMT) >> 12))
 				ino = st.Ino
 			} else if !searchable(fd) {

@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package secrets
 
 import (
@@ -73,7 +75,7 @@ func (s *scan) unchanged(n *node) bool {
 		name = string(s.rel)
 	}
 	var st unix.Stat_t
-	return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT) == nil &&
+	return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW|onlyHere) == nil &&
 		idOf(&st) == n.at.id && st.Ctim.Nano() == n.at.ctime && st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
@@ -132,28 +134,20 @@ func (s *scan) noteListing(n *node, fd int) (known map[string]*folder) {
 	}
 	*f = folder{name: f.name}
 	var st unix.Stat_t
-	if unix.Fstat(fd, &st) == nil && s.keepsTime(fd, st.Dev) && st.Ctim.Nano() <= m.since {
+	if unix.Fstat(fd, &st) == nil && s.keepsTime(fd, uint64(st.Dev)) && st.Ctim.Nano() <= m.since {
 		f.id, f.ctime = idOf(&st), st.Ctim.Nano()
 	}
 	return known
 }
 
-// keepsTime says whether the file system of fd changes a directory's change
-// time with its entries, at once and for everybody. Only local ones that are
-// known to do so count.
+// keepsTime is keepsTime of the file system of fd, asked once for each.
 func (s *scan) keepsTime(fd int, dev uint64) bool {
 	if s.times == nil {
 		s.times = map[uint64]bool{}
 	}
 	keeps, ok := s.times[dev]
 	if !ok {
-		var st unix.Statfs_t
-		if unix.Fstatfs(fd, &st) == nil {
-			switch st.Type {
-			case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.F2FS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC:
-				keeps = true
-			}
-		}
+		keeps = keepsTime(fd)
 		s.times[dev] = keeps
 	}
 	return keeps

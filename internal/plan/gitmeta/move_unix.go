@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package gitmeta
 
 import (
@@ -230,7 +232,7 @@ func disarm(h int, st *unix.Stat_t) bool {
 		if chmodFD(h, 0) == nil {
 			return true
 		}
-		return st.Nlink == 1 && unix.Truncate(fdPath(h), 0) == nil
+		return st.Nlink == 1 && truncateHandle(h) == nil
 	}
 	return false
 }

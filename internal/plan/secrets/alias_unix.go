@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package secrets
 
 import (
@@ -109,7 +111,7 @@ const whyAlias = "hard link to a hidden file"
 
 func (f *finder) isAlias(dir int, name string, h *hit, _ *[]byte) bool {
 	var st unix.Stat_t
-	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT) != nil || !f.wanted[idOf(&st)] {
+	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW|onlyHere) != nil || !f.wanted[idOf(&st)] {
 		return false
 	}
 	h.fill(&st)

@@ -1,10 +1,11 @@
+//go:build linux || darwin
+
 package gitmeta
 
 import (
 	"errors"
 	"io/fs"
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,20 +14,10 @@ import (
 // owner can give back. Everything here works on descriptors, so that no name is
 // looked up twice and no link followed.
 
-const handleFlags = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
-
 // refused says whether permissions were in the way.
 func refused(err error) bool {
 	return errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)
 }
-
-// chmodFD changes the mode of what fd is open on, an O_PATH descriptor as well.
-func chmodFD(fd int, mode uint32) error {
-	return unix.Chmod(fdPath(fd), mode&0o7777)
-}
-
-// fdPath is a path to the very thing that fd is open on.
-func fdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 // grant adds permissions to what fd is open on. undo takes them back.
 func grant(fd int, bits uint32) (undo func(), err error) {
@@ -34,16 +25,17 @@ func grant(fd int, bits uint32) (undo func(), err error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, err
 	}
-	if t := st.Mode & unix.S_IFMT; t != unix.S_IFDIR && t != unix.S_IFREG {
+	mode := uint32(st.Mode)
+	if t := mode & unix.S_IFMT; t != unix.S_IFDIR && t != unix.S_IFREG {
 		return nil, unix.EACCES // nobody needs the others open
 	}
-	if st.Mode&bits == bits {
+	if mode&bits == bits {
 		return func() {}, nil
 	}
-	if err := chmodFD(fd, st.Mode|bits); err != nil {
+	if err := chmodFD(fd, mode|bits); err != nil {
 		return nil, err
 	}
-	return func() { _ = chmodFD(fd, st.Mode) }, nil
+	return func() { _ = chmodFD(fd, mode) }, nil
 }
 
 // forced does something with the entries of the directory fd. When that is
@@ -64,7 +56,7 @@ func forced(fd int, do func() error) error {
 // handleAt opens whatever is at name, for everything but its content.
 func handleAt(fd int, name string) (h int, err error) {
 	err = forced(fd, func() (err error) {
-		h, err = unix.Openat(fd, name, handleFlags, 0)
+		h, err = openHandle(fd, name, 0)
 		return err
 	})
 	if err != nil {
@@ -90,7 +82,7 @@ func openFile(fd int, name string) (int, error) {
 		return -1, err
 	}
 	defer undo()
-	return unix.Open(fdPath(h), readFlags&^unix.O_NOFOLLOW, 0)
+	return readHandle(h)
 }
 
 // OpenUp gives the owner's permissions to folders of a workspace, and to all
@@ -116,7 +108,7 @@ func OpenUp(workspace string, folders []string, keep func(dev, ino uint64) bool)
 		if err != nil {
 			continue
 		}
-		if h, err := unix.Openat(fd, base, handleFlags|unix.O_DIRECTORY, 0); err == nil {
+		if h, err := openHandle(fd, base, unix.O_DIRECTORY); err == nil {
 			o.open(h)
 			unix.Close(h)
 		}
@@ -133,11 +125,11 @@ type opener struct {
 // open opens up the folder of h and all in it.
 func (o *opener) open(h int) {
 	var st unix.Stat_t
-	if unix.Fstat(h, &st) != nil || o.keep(st.Dev, st.Ino) {
+	if unix.Fstat(h, &st) != nil || o.keep(uint64(st.Dev), st.Ino) {
 		return
 	}
 	if st.Mode&0o700 != 0o700 {
-		if chmodFD(h, st.Mode|0o700) != nil {
+		if chmodFD(h, uint32(st.Mode)|0o700) != nil {
 			return
 		}
 		o.changed = true
@@ -153,7 +145,7 @@ func (o *opener) open(h int) {
 		if e.Type()&fs.ModeType != fs.ModeDir {
 			continue
 		}
-		if c, err := unix.Openat(h, e.Name(), handleFlags|unix.O_DIRECTORY, 0); err == nil {
+		if c, err := openHandle(h, e.Name(), unix.O_DIRECTORY); err == nil {
 			o.open(c)
 			unix.Close(c)
 		}

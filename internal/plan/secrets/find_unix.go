@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package secrets
 
 import (
@@ -106,7 +108,7 @@ func (f *finder) searchRoot(ctx context.Context, root string) error {
 
 // searchFile judges a root that is a single file.
 func (f *finder) searchFile(dir, name string) error {
-	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(dir, openPlace, 0)
 	if err != nil {
 		return fmt.Errorf("open %q: %w", dir, err)
 	}
@@ -143,13 +145,13 @@ func splitPath(path string) (dir, name string) {
 	return cmp.Or(path[:max(i, 0)], "/"), path[i+1:]
 }
 
-func idOf(st *unix.Stat_t) identity { return identity{st.Dev, st.Ino} }
+func idOf(st *unix.Stat_t) identity { return identity{uint64(st.Dev), st.Ino} }
 
 // inspect stats an entry with a hidden mark and, when its content decides,
 // reads it. Whatever cannot be proven public is secret.
 func (f *finder) inspect(dir int, name string, h *hit, buf *[]byte) bool {
 	var st unix.Stat_t
-	switch err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT); {
+	switch err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW|onlyHere); {
 	case err == unix.ENOENT:
 		return false
 	case err == unix.EACCES && !searchable(dir):
@@ -171,7 +173,7 @@ func (f *finder) inspect(dir int, name string, h *hit, buf *[]byte) bool {
 
 func (h *hit) fill(st *unix.Stat_t) {
 	h.id, h.links, h.size = idOf(st), uint64(st.Nlink), st.Size
-	h.mtime, h.mode = time.Unix(st.Mtim.Unix()), st.Mode&0o777
+	h.mtime, h.mode = time.Unix(st.Mtim.Unix()), uint32(st.Mode)&0o777
 	h.Type = typeOf(byte(st.Mode >> 12 & 15))
 	h.exact = st.Ino == h.Ino
 }
@@ -301,7 +303,7 @@ func (f *finder) mask() {
 		m := Mask{Path: path, Kind: MaskDir, Why: "cannot be read, so what it holds is unknown"}
 		var st unix.Stat_t
 		if unix.Lstat(path, &st) == nil {
-			m.Dev, m.Ino = st.Dev, st.Ino
+			m.Dev, m.Ino = uint64(st.Dev), st.Ino
 		}
 		f.out.Masks = append(f.out.Masks, m)
 	}
