@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package plan
 
 import (
@@ -9,10 +11,6 @@ import (
 	"github.com/tether-sandbox/tether/fault"
 )
 
-// made are the folders that are made anew inside. A view of the host's in
-// their place would undo them, and one around them leave them no place.
-var made = [...]string{"/proc", "/dev", "/sys", Private}
-
 // admit says whether the policy may show root, which path led to.
 func (r *resolver) admit(path string, root Root, write bool) error {
 	bad := func(why, hint string) error {
@@ -21,7 +19,7 @@ func (r *resolver) admit(path string, root Root, write bool) error {
 	if root.is("/") {
 		return bad("it is the whole machine", "name the folders that the command needs")
 	}
-	for _, m := range made {
+	for _, m := range r.at.Made {
 		// Single folders of /dev, such as its shared memory, may be shown.
 		if inside(m, root.Path) || m != "/dev" && inside(root.Path, m) {
 			return bad("the sandbox has "+m+" of its own", "name the folders that the command needs")

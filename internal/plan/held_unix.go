@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package plan
 
 import (
@@ -51,7 +53,7 @@ func (r *resolver) lock(path string) {
 func (r *resolver) hold(path string, info os.FileInfo) {
 	h := Held{Path: path}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		h.Dev, h.Ino = st.Dev, st.Ino
+		h.Dev, h.Ino = uint64(st.Dev), st.Ino
 	}
 	if info.Mode()&os.ModeSymlink != 0 {
 		h.Link, _ = os.Readlink(path) // gone by now is as good as another one

@@ -65,6 +65,11 @@ type Plan struct {
 	// GitConfig is where the filtered copy of the user's global git file lies
 	// inside; Cache, User and Home are the private folders. Empty: none.
 	GitConfig, Cache, User, Home string
+	// Tmp is the command's folder for temporary files.
+	Tmp string
+	// InPlace says that nothing is shown at another path than its own: the world
+	// makes Scratch, Dirs and Files in the host's file system, for this run.
+	InPlace bool
 	// GoModules and MavenRepository are the caller's own module caches, where
 	// they are shown read-only.
 	GoModules, MavenRepository string
@@ -205,4 +210,10 @@ type Host struct {
 	Executable, Called string
 	// Environ is the caller's environment.
 	Environ []string
+	// Run is where nothing can be shown at another path than its own (see
+	// [Layout.InPlace]) a folder for Tether's own files for the command:
+	// canonical, in nobody's reach, and not made yet.
+	Run string
+	// Layout says where the system has what; nil is this system's own.
+	Layout *Layout
 }

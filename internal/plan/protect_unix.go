@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package plan
 
 import (
@@ -267,8 +269,8 @@ func (r *resolver) gitGlobal() {
 		// and nothing else of it: git must compare no more than that.
 		copied = append(copied, "[core]\n\tcheckStat = minimal\n\ttrustctime = false\n"...)
 	}
-	r.p.GitConfig = gitConfig
-	r.p.Files = append(r.p.Files, File{Path: gitConfig, Content: copied})
+	r.p.GitConfig = r.at.own("gitconfig")
+	r.p.Files = append(r.p.Files, File{Path: r.p.GitConfig, Content: copied})
 }
 
 // remotes returns the URLs of a configuration's remotes.
@@ -330,7 +332,7 @@ func (r *resolver) identify() error {
 		if !ok || info.Mode()&os.ModeSymlink != 0 {
 			return fmt.Errorf("%w: %s became a link", ErrChanged, quote(l.Path))
 		}
-		l.Dev, l.Ino = st.Dev, st.Ino
+		l.Dev, l.Ino = uint64(st.Dev), st.Ino
 		at[l.Path] = len(locks)
 		locks = append(locks, l)
 	}

@@ -134,7 +134,7 @@ func TestWorkspace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		root, err := workspace(c.path, append(homes, home))
+		root, err := workspace(layout(), c.path, append(homes, home))
 		if c.bad == "" {
 			if err != nil || root.Ino == 0 {
 				t.Errorf("%s: got %v, %v; want it taken", c.name, root, err)
@@ -163,10 +163,10 @@ func TestWorkspaceByIdentity(t *testing.T) {
 	}
 	// As a bind mount has it: another path, the same folder.
 	same := Root{Path: "/elsewhere", Dev: other.Dev, Ino: other.Ino}
-	if _, err := workspace(g.out, []Root{home}); err != nil {
+	if _, err := workspace(layout(), g.out, []Root{home}); err != nil {
 		t.Fatalf("control: %v", err)
 	}
-	if _, err := workspace(g.out, []Root{home, same}); fault.CodeOf(err) != fault.SandboxBadWorkspace {
+	if _, err := workspace(layout(), g.out, []Root{home, same}); fault.CodeOf(err) != fault.SandboxBadWorkspace {
 		t.Errorf("got %v, want %s", err, fault.SandboxBadWorkspace)
 	}
 }
@@ -282,7 +282,7 @@ func TestScope(t *testing.T) {
 	})
 	for _, v := range p.Views {
 		listed := v.Origin == Workspace || slices.Contains([]string{g.out + "/r", file, "/usr/bin"}, v.Path)
-		links := v.Origin == System && slices.ContainsFunc(linker[:], func(l string) bool { return v.Path == l })
+		links := v.Origin == System && slices.ContainsFunc(layout().Linker, func(l string) bool { return v.Path == l })
 		if !listed && !links {
 			t.Errorf("%s is shown and was not listed", v.Path)
 		}
@@ -346,9 +346,9 @@ func TestPrivatePlaces(t *testing.T) {
 	for _, profile := range []policy.Profile{policy.ReadOnly, policy.WorkspaceWrite} {
 		for _, home := range []policy.Home{policy.HomeWorkspace, policy.HomePrivate} {
 			p := g.plan(func(pol *policy.Policy) { pol.Profile, pol.Home = profile, home })
-			want := map[string]bool{"/tmp": true, Private: false, userDir: true}
+			want := map[string]bool{"/tmp": true, Private: false, Private + "/user": true}
 			if home == policy.HomePrivate {
-				want[homeDir] = true
+				want[Private+"/home"] = true
 			}
 			for path, write := range want {
 				i := slices.IndexFunc(p.Scratch, func(s Scratch) bool { return s.Path == path })
@@ -356,7 +356,7 @@ func TestPrivatePlaces(t *testing.T) {
 					t.Errorf("%s, %s: %s is %v of %+v", profile, home, path, i, p.Scratch)
 				}
 			}
-			if wantHome := map[policy.Home]string{policy.HomeWorkspace: g.w, policy.HomePrivate: homeDir}[home]; p.Home != wantHome {
+			if wantHome := map[policy.Home]string{policy.HomeWorkspace: g.w, policy.HomePrivate: Private + "/home"}[home]; p.Home != wantHome {
 				t.Errorf("%s: HOME is %q, want %q", home, p.Home, wantHome)
 			}
 		}
@@ -369,7 +369,7 @@ func TestHoles(t *testing.T) {
 	g := newGround(t)
 	p := g.plan(func(*policy.Policy) {})
 	covered := 0
-	for _, h := range holes {
+	for _, h := range layout().Holes {
 		info, err := os.Lstat(h)
 		in := slices.ContainsFunc(p.Views, func(v View) bool { return v.Origin == System && inside(h, v.Path) })
 		want := err == nil && info.IsDir() && in
@@ -473,7 +473,7 @@ func TestNothingElseIsWritable(t *testing.T) {
 				t.Errorf("%s is writable as a git directory and was not verified", v.Path)
 			}
 		case Cache:
-			if v.Target() != cacheDir {
+			if v.Target() != Private+"/cache" {
 				t.Errorf("%s is writable as the cache", v.Target())
 			}
 		default:

@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package plan
 
 import (
@@ -16,7 +18,14 @@ import (
 // Resolve pins a policy to this machine. Dir is the folder that the command
 // starts in, absolute or relative to the workspace; empty is the workspace.
 func Resolve(ctx context.Context, pol policy.Policy, host Host, dir string) (*Plan, error) {
-	r := resolver{ctx: ctx, host: host, p: &Plan{Policy: pol, StateDir: host.StateDir, host: host}}
+	r := resolver{ctx: ctx, host: host, at: host.Layout, p: &Plan{Policy: pol, StateDir: host.StateDir, host: host}}
+	if r.at == nil {
+		r.at = layout()
+	}
+	if r.at.InPlace {
+		r.at = r.at.in(host.Run)
+	}
+	r.p.InPlace = r.at.InPlace
 	if err := r.roots(dir); err != nil {
 		return nil, err
 	}
@@ -39,6 +48,7 @@ func (p *Plan) Again(ctx context.Context) (*Plan, error) {
 }
 
 type resolver struct {
+	at    *Layout
 	ctx   context.Context
 	host  Host
 	p     *Plan
@@ -53,7 +63,7 @@ func (r *resolver) roots(dir string) error {
 		}
 	}
 	pol := &r.p.Policy
-	ws, err := workspace(pol.Workspace, r.homes)
+	ws, err := workspace(r.at, pol.Workspace, r.homes)
 	if err != nil {
 		return err
 	}

@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package plan
 
 import (
@@ -6,30 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/policy"
-)
-
-// holes are the parts of the system's folders that hold other people's or other
-// programs' private state, or their sockets. /var/tmp gets a private folder.
-var holes = [...]string{"/var/run", "/var/lock", "/var/spool", "/var/mail", "/var/backups", "/var/crash",
-	"/var/cache/private", "/var/lib/private", "/var/lib/systemd/coredump", "/var/lib/docker", "/var/lib/containerd",
-	"/var/lib/containers"}
-
-// Places inside that exist in no view.
-const (
-	gitConfig = Private + "/gitconfig"
-	cacheDir  = Private + "/cache"
-	homeDir   = Private + "/home"
-	userDir   = Private + "/user"
 )
 
 // system shows the folders of the system and makes the private ones.
 func (r *resolver) system() error {
 	if r.p.Policy.Reads.System {
-		views, links := systemViews()
+		views, links := r.at.systemViews()
 		more, moreLinks := runViews()
 		r.link(append(links, moreLinks...)...)
 		for _, v := range append(views, more...) {
@@ -38,7 +24,7 @@ func (r *resolver) system() error {
 	} else if err := r.scope(); err != nil {
 		return err
 	}
-	for _, c := range holes {
+	for _, c := range r.at.Holes {
 		r.cover(c)
 	}
 	// Homes may lie anywhere, also in a folder that is shown.
@@ -58,34 +44,25 @@ func (r *resolver) system() error {
 		}
 		return max(n, int64(os.Getpagesize()))
 	}
+	user := r.at.own("user")
 	r.p.Scratch = append(r.p.Scratch,
-		Scratch{Path: "/tmp", Mode: 0o1777, Writable: write, Bytes: room(2)},
-		Scratch{Path: Private, Mode: 0o755},
-		Scratch{Path: userDir, Mode: 0o700, Writable: write, Bytes: min(room(2), 256<<20)})
+		Scratch{Path: r.at.Tmp, Mode: 0o1777, Writable: write, Bytes: room(2)},
+		Scratch{Path: r.at.Private, Mode: 0o755},
+		Scratch{Path: user, Mode: 0o700, Writable: write, Bytes: min(room(2), 256<<20)})
 	r.p.ShmBytes = room(4)
-	r.p.User, r.p.Home = userDir, r.p.Workspace.Path
+	r.p.User, r.p.Home, r.p.Tmp = user, r.p.Workspace.Path, r.at.Tmp
 	if r.p.Policy.Home == policy.HomePrivate {
-		r.p.Home = homeDir
-		r.p.Scratch = append(r.p.Scratch, Scratch{Path: homeDir, Mode: 0o700, Writable: write, Bytes: room(16)})
+		r.p.Home = r.at.own("home")
+		r.p.Scratch = append(r.p.Scratch, Scratch{Path: r.p.Home, Mode: 0o700, Writable: write, Bytes: room(16)})
 	}
-	if info, err := os.Lstat("/var/tmp"); err == nil && info.IsDir() {
-		r.p.Scratch = append(r.p.Scratch, Scratch{Path: "/var/tmp", Mode: 0o1777, Writable: write, Bytes: room(16)})
+	if r.at.VarTmp == "" {
+		return nil
+	}
+	if info, err := os.Lstat(r.at.VarTmp); err == nil && info.IsDir() {
+		r.p.Scratch = append(r.p.Scratch, Scratch{Path: r.at.VarTmp, Mode: 0o1777, Writable: write, Bytes: room(16)})
 	}
 	return nil
 }
-
-// memoryBytes is how much memory the machine has.
-func memoryBytes() (int64, error) {
-	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err != nil {
-		return 0, fault.Wrap(fault.SandboxUnavailable, "cannot tell how much memory there is", err)
-	}
-	return int64(info.Totalram) * int64(info.Unit), nil
-}
-
-// linker is what the dynamic linker needs to start a program at all.
-var linker = [...]string{"/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32",
-	"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d"}
 
 // scope shows exactly the roots that the policy lists and what the dynamic
 // linker needs. Folders above them can be passed, and list nothing else.
@@ -104,7 +81,7 @@ func (r *resolver) scope() error {
 			r.added = append(r.added, root)
 		}
 	}
-	for _, path := range linker {
+	for _, path := range r.at.Linker {
 		info, err := os.Lstat(path)
 		if err != nil {
 			continue
@@ -120,7 +97,7 @@ func (r *resolver) scope() error {
 		}
 	}
 	// The usual links at the top, as far as something of theirs is shown.
-	for _, top := range [...]string{"/bin", "/sbin"} {
+	for _, top := range r.at.Links {
 		if to, err := os.Readlink(top); err == nil {
 			r.link(Link{Path: top, To: to})
 		}
@@ -161,12 +138,10 @@ func (r *resolver) cover(path string) {
 
 // systemViews returns the system's folders that are shown, and the links at
 // the top such as /bin -> usr/bin.
-func systemViews() ([]View, []Link) {
+func (l *Layout) systemViews() ([]View, []Link) {
 	var views []View
 	var links []Link
-	// /sys is not a root of the policy: it is the machine's own, and read-only
-	// whatever it says.
-	for _, top := range append(policy.SystemRoots(), "/sys") {
+	for _, top := range l.Roots {
 		info, err := os.Lstat(top)
 		if err != nil {
 			continue
@@ -178,7 +153,7 @@ func systemViews() ([]View, []Link) {
 			continue
 		}
 		root, info, err := openRoot(top)
-		if err != nil || !info.IsDir() || root.Path != top {
+		if err != nil || root.Path != top || !info.IsDir() && !info.Mode().IsRegular() {
 			continue
 		}
 		// Only what everybody may enter: the caller may hold rights, as root
@@ -186,45 +161,9 @@ func systemViews() ([]View, []Link) {
 		if info.Mode().Perm()&0o005 != 0o005 && os.Geteuid() == 0 {
 			continue
 		}
-		views = append(views, View{Root: root, Origin: System})
+		views = append(views, View{Root: root, Origin: System, File: !info.IsDir()})
 	}
 	return views, links
-}
-
-// runViews are the few things under /run that programs need: the file that
-// resolv.conf leads to, and NixOS's current system.
-func runViews() ([]View, []Link) {
-	var views []View
-	var links []Link
-	if root, info, err := openRoot("/etc/resolv.conf"); err == nil && info.Mode().IsRegular() &&
-		!inside(root.Path, "/etc") {
-		views = append(views, View{Root: root, Origin: System, File: true, NoExec: true})
-		links = append(links, linksBetween("/etc/resolv.conf", root.Path)...)
-	}
-	if to, err := os.Readlink("/run/current-system"); err == nil && strings.HasPrefix(to, "/nix/") {
-		links = append(links, Link{Path: "/run/current-system", To: to})
-	}
-	return views, links
-}
-
-// linksBetween returns the links outside of /etc that lie on the way from path
-// to its target, so that the way exists inside as well.
-func linksBetween(path, target string) []Link {
-	var links []Link
-	for range 8 {
-		to, err := os.Readlink(path)
-		if err != nil {
-			break
-		}
-		if !filepath.IsAbs(to) {
-			to = filepath.Join(filepath.Dir(path), to)
-		}
-		path = filepath.Clean(to)
-		if next, err := os.Readlink(path); err == nil && path != target && !inside(path, "/etc") {
-			links = append(links, Link{Path: path, To: next})
-		}
-	}
-	return links
 }
 
 // scaffold keeps the folders between a private writable place and a view in it
@@ -255,8 +194,13 @@ func (p *Plan) ShowCache(dir string) error {
 	if err != nil {
 		return err
 	}
-	p.Views = append(p.Views, View{Root: root, At: cacheDir, Origin: Cache, Writable: true})
-	p.Cache, p.CacheDir = cacheDir, root.Path
+	at := Private + "/cache"
+	v := View{Root: root, At: at, Origin: Cache, Writable: true}
+	if p.InPlace {
+		v.At, at = "", root.Path
+	}
+	p.Views = append(p.Views, v)
+	p.Cache, p.CacheDir = at, root.Path
 	return nil
 }
 

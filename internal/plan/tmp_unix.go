@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package plan
 
 import (
@@ -11,9 +13,6 @@ import (
 	"github.com/tether-sandbox/tether/policy"
 )
 
-// tmp is where a session's private folder lies inside.
-const tmp = "/tmp"
-
 // ShowTmp shows a folder of Tether's own state as /tmp, in place of one in
 // memory. What the plan shows below /tmp gets a place in it first: nothing is
 // created there once the sandbox is built. A file or link that commands put in
@@ -23,7 +22,12 @@ func (p *Plan) ShowTmp(dir string) error {
 	if err != nil {
 		return err
 	}
-	p.Scratch = slices.DeleteFunc(slices.Clone(p.Scratch), func(s Scratch) bool { return s.Path == tmp })
+	p.Scratch = slices.DeleteFunc(slices.Clone(p.Scratch), func(s Scratch) bool { return s.Path == p.Tmp })
+	if p.InPlace {
+		p.Tmp = root.Path
+		p.Views = append(p.Views, View{Root: root, Origin: Tmp, Writable: p.Policy.Profile == policy.WorkspaceWrite})
+		return nil
+	}
 	in, err := os.OpenRoot(root.Path)
 	if err != nil {
 		return err

@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package plan
 
 import "syscall"
@@ -8,5 +10,5 @@ func Here(path string) (dev, ino uint64, ok bool) {
 	if err := syscall.Lstat(path, &st); err != nil {
 		return 0, 0, false
 	}
-	return st.Dev, st.Ino, true
+	return uint64(st.Dev), st.Ino, true
 }

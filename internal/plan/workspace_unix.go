@@ -1,24 +1,18 @@
+//go:build linux || darwin
+
 package plan
 
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/policy"
 )
-
-// neverWorkspace are folders that hold so much that a sandbox around them
-// would protect nothing, or that cannot be written sensibly at all.
-var neverWorkspace = [...]string{"/", "/home", "/root", "/usr", "/bin", "/sbin", "/lib", "/etc", "/opt", "/var", "/tmp",
-	"/var/tmp", "/run", "/run/user", "/boot", "/mnt", "/media", "/srv", "/nix", "/gnu", "/data"}
 
 // openRoot canonicalises a folder the way the kernel would and returns its
 // identity.
@@ -38,7 +32,7 @@ func openRoot(path string) (Root, fs.FileInfo, error) {
 	if !ok {
 		return Root{}, nil, errors.ErrUnsupported
 	}
-	return Root{Path: canonical, Dev: st.Dev, Ino: st.Ino, UID: st.Uid, GID: st.Gid}, info, nil
+	return Root{Path: canonical, Dev: uint64(st.Dev), Ino: st.Ino, UID: st.Uid, GID: st.Gid}, info, nil
 }
 
 // hiddenFolder returns the outermost folder on a canonical path, or the path
@@ -58,26 +52,8 @@ func hiddenFolder(path string) string {
 	return ""
 }
 
-// statFixed looks at a canonical path without following a link anywhere on the
-// way: a link that has come into it since is an error, and never a detour.
-func statFixed(path string) (fs.FileInfo, error) {
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
-	for n := 0; ; n++ {
-		fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
-		if err == nil {
-			f := os.NewFile(uintptr(fd), path)
-			defer f.Close()
-			return f.Stat()
-		}
-		if n > 1000 || !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
-			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
-		}
-	}
-}
-
 // workspace pins the workspace, or says why it cannot be one.
-func workspace(path string, homes []Root) (Root, error) {
+func workspace(at *Layout, path string, homes []Root) (Root, error) {
 	bad := func(what string, err error) error {
 		return fault.Wrap(fault.SandboxBadWorkspace, what, err).WithHint("tether run -C DIR -- CMD, with DIR a project's own folder")
 	}
@@ -96,10 +72,10 @@ func workspace(path string, homes []Root) (Root, error) {
 	if !info.IsDir() {
 		return Root{}, bad(quote(path)+" is not a folder", nil)
 	}
-	if slices.Contains(neverWorkspace[:], root.Path) {
+	if slices.Contains(at.Wide, root.Path) {
 		return Root{}, bad(quote(root.Path)+" is too wide to be a workspace", nil)
 	}
-	for _, top := range [...]string{"/proc", "/sys", "/dev"} {
+	for _, top := range at.Never {
 		if inside(root.Path, top) {
 			return Root{}, bad(quote(root.Path)+" is not a place for a workspace", nil)
 		}
@@ -122,7 +98,7 @@ func workspace(path string, homes []Root) (Root, error) {
 			}
 		}
 	}
-	for _, wide := range neverWorkspace {
+	for _, wide := range at.Wide {
 		if root.is(wide) {
 			return Root{}, bad(quote(root.Path)+" is "+wide+", which is too wide to be a workspace", nil)
 		}
@@ -133,7 +109,7 @@ func workspace(path string, homes []Root) (Root, error) {
 // is says whether path is, without following a link at its end, this folder.
 func (r Root) is(path string) bool {
 	var st syscall.Stat_t
-	return syscall.Lstat(path, &st) == nil && st.Dev == r.Dev && st.Ino == r.Ino
+	return syscall.Lstat(path, &st) == nil && uint64(st.Dev) == r.Dev && st.Ino == r.Ino
 }
 
 // reason strips the operation and path that the message names already.

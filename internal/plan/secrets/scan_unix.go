@@ -354,7 +354,7 @@ func (s *scan) gitLinks(n *node) {
 // changes says what became of an entry that is no directory and has marks.
 func (s *scan) changes(fd int, name string, t Type, marks Mark, since int64) Mark {
 	var st unix.Stat_t
-	switch err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT); {
+	switch err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW|onlyHere); {
 	case err == unix.ENOENT:
 		return 0
 	case err != nil:
