@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/machine"
 	"github.com/tether-sandbox/tether/internal/world/local"
 	"github.com/tether-sandbox/tether/policy"
@@ -61,7 +62,7 @@ type Fact struct {
 // Provider says whether a provider works here, found by really starting
 // something with it.
 type Provider struct {
-	// Name is native, bwrap or landlock.
+	// Name is native, bwrap or landlock, on macOS seatbelt.
 	Name string `json:"name"`
 	// Works says that a command was really confined by it.
 	Works bool `json:"works"`
@@ -92,8 +93,8 @@ func Diagnose(ctx context.Context) (Diagnosis, error) {
 		return d, fault.Wrap(fault.Internal, "cannot make a folder to try in", err)
 	}
 	defer os.RemoveAll(dir)
-	for _, name := range []string{"native", "bwrap", "landlock"} {
-		d.Providers = append(d.Providers, try(ctx, name, dir))
+	for _, kind := range local.Jails() {
+		d.Providers = append(d.Providers, try(ctx, string(kind), dir))
 	}
 	harmless(d.Facts, d.Providers)
 	d.Grades = standings(d.Facts, d.Providers)
@@ -165,6 +166,10 @@ func try(ctx context.Context, name, dir string) Provider {
 				pol.Accept[g] = policy.None
 			}
 		}
+	}
+	if name == string(enforce.Seatbelt) {
+		// It has no process namespace, and says so.
+		pol.Accept = map[policy.Guarantee]policy.Grade{policy.Process: policy.Partial}
 	}
 	res, err := tryRun(ctx, pol, name)
 	if err != nil {

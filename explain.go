@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/enforce/seatbelt"
 	"github.com/tether-sandbox/tether/internal/enforce/walls"
 	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/internal/world/local"
 	"github.com/tether-sandbox/tether/policy"
 )
 
@@ -50,7 +52,7 @@ func (s *Session) Explain(ctx context.Context, c Command) (Explanation, error) {
 	}
 	pol, kind := now.policy, now.kind
 	if kind == enforce.Auto {
-		kind = enforce.Native
+		kind = local.Jails()[0]
 	}
 	e := Explanation{Profile: pol.Profile.String(), Workspace: p.Workspace.Path, Dir: p.Dir,
 		Network: pol.Network.Mode.String(),
@@ -66,7 +68,7 @@ func (s *Session) Explain(ctx context.Context, c Command) (Explanation, error) {
 		e.Environment = append(e.Environment, name)
 	}
 	switch kind {
-	case enforce.Native, enforce.Bwrap:
+	case enforce.Native, enforce.Bwrap, enforce.Seatbelt:
 	case enforce.Landlock:
 		err := e.walls(p)
 		return e, err
@@ -79,6 +81,11 @@ func (s *Session) Explain(ctx context.Context, c Command) (Explanation, error) {
 		if !l.Writable {
 			e.Locked = append(e.Locked, fmt.Sprintf("%s (%s)", l.Path, l.Why))
 		}
+	}
+	if kind == enforce.Seatbelt {
+		text, err := seatbelt.Profile(p, seatbelt.Options{Gate: enforce.ProxyPort})
+		e.Steps = slices.Collect(strings.Lines(text))
+		return e, err
 	}
 	for _, st := range enforce.Compile(p) {
 		e.Steps = append(e.Steps, st.String())

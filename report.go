@@ -271,7 +271,7 @@ func findings(out world.Outcome) []Finding {
 
 func report(pol policy.Policy, p *plan.Plan, kind enforce.Kind, grades []enforce.Graded) Report {
 	r := Report{Provider: string(kind), Overall: enforce.Overall(pol, grades), Widened: p.Widened}
-	if kind == enforce.Native || kind == enforce.Bwrap {
+	if kind == enforce.Native || kind == enforce.Bwrap || kind == enforce.Seatbelt {
 		r.Hidden = len(p.Masks)
 	}
 	if kind == enforce.Landlock && held(grades, policy.Secrets) {

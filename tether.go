@@ -27,6 +27,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -205,7 +206,10 @@ func providerKind(name string) (enforce.Kind, error) {
 		return enforce.Auto, nil
 	case enforce.Auto, enforce.Native, enforce.Bwrap, enforce.Landlock, enforce.Guard:
 		return k, nil
-	case "seatbelt":
+	case enforce.Seatbelt:
+		if slices.Contains(local.Jails(), k) {
+			return k, nil
+		}
 		return "", fault.New(fault.SandboxUnavailable, "provider "+name+" is not part of this build").
 			WithHint("--provider auto")
 	}

@@ -20,6 +20,7 @@ const (
 	Native   Kind = "native"
 	Bwrap    Kind = "bwrap"
 	Landlock Kind = "landlock"
+	Seatbelt Kind = "seatbelt"
 	Guard    Kind = "guard"
 	// Unconfined is no provider: what --no-sandbox and full-access run with.
 	Unconfined Kind = "none"
@@ -51,6 +52,9 @@ const scopedABI = 6
 func Grades(kind Kind, p *plan.Plan, m Machine) []Graded {
 	if kind == Landlock {
 		return wallGrades(p, m)
+	}
+	if kind == Seatbelt {
+		return beltGrades(p)
 	}
 	var out []Graded
 	add := func(g policy.Guarantee, grade policy.Grade, means, reason string) {

@@ -14,6 +14,9 @@ const onceOnly = "the first line changes it now, the second keeps it over a rest
 
 // Advise says what facts mean, the most important first.
 func Advise(f Facts) []Advice {
+	if f.OS == "darwin" {
+		return mac(f)
+	}
 	if f.OS != "linux" {
 		return []Advice{{What: "there is no provider for " + f.OS + " in this build", Fix: "run tether on Linux", Blocks: everyone()}}
 	}
@@ -210,11 +213,15 @@ func programs(f Facts) []Advice {
 		out = append(out, Advice{What: "no bwrap (needed only where native is not allowed): " + f.BwrapWhy, Good: true,
 			Fix: install(f.Distribution, "bubblewrap")})
 	}
-	if !f.BareExplicit {
-		out = append(out, Advice{What: "git takes any folder that looks like a bare repository for one, and runs what its config says",
-			Fix: "git config --global safe.bareRepository explicit"})
+	return append(out, repositories(f)...)
+}
+
+func repositories(f Facts) []Advice {
+	if f.BareExplicit {
+		return nil
 	}
-	return out
+	return []Advice{{What: "git takes any folder that looks like a bare repository for one, and runs what its config says",
+		Fix: "git config --global safe.bareRepository explicit"}}
 }
 
 // install is how a distribution installs a package; empty: we do not know.

@@ -13,7 +13,7 @@ import (
 // Facts are what was found of a machine. Zero values mean that a thing is not
 // there or not known.
 type Facts struct {
-	// OS is the Go name of the system; all else is Linux's.
+	// OS is the Go name of the system; what does not say otherwise is Linux's.
 	OS string
 	// Release is the kernel's, and Version its build, as uname(2) tells them.
 	Release, Version string
@@ -47,6 +47,9 @@ type Facts struct {
 	Delegated string
 	// WSLName is the name of the distribution under WSL.
 	WSLName string
+	// SandboxExecWhy says why there is no sandbox-exec of the system's to be
+	// trusted (macOS); empty: there is one.
+	SandboxExecWhy string
 	// Bwrap is the path of a bwrap that may be trusted; BwrapWhy why there is none.
 	Bwrap, BwrapWhy string
 	// BareExplicit says that git takes no folder for a repository because it looks

@@ -4,11 +4,9 @@ package plan
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/plan/toolchain"
@@ -155,28 +153,6 @@ func (r *resolver) identity() {
 	if r.p.Policy.Profile != policy.FullAccess {
 		r.p.Identity = IdentityFor(r.host.UID, r.host.GID, r.p.Workspace)
 	}
-}
-
-// ownsIDs says whether root may take any id. Root of a user namespace, as in a
-// rootless container, is an ordinary user of the host and has no unused one.
-func ownsIDs() bool {
-	for _, path := range [...]string{"/proc/self/uid_map", "/proc/self/gid_map"} {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return true // what needs an id then fails, and says so
-		}
-		owned := false
-		for line := range strings.Lines(string(b)) {
-			var first, outside, n uint64
-			if _, err := fmt.Sscan(line, &first, &outside, &n); err == nil && first <= unusedID && unusedID-first < n {
-				owned = true
-			}
-		}
-		if !owned {
-			return false
-		}
-	}
-	return true
 }
 
 // IdentityFor says under which ids a command of the caller runs in a workspace.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,4 +57,26 @@ func memoryBytes() (int64, error) {
 		return 0, fault.Wrap(fault.SandboxUnavailable, "cannot tell how much memory there is", err)
 	}
 	return int64(info.Totalram) * int64(info.Unit), nil
+}
+
+// ownsIDs says whether root may take any id. Root of a user namespace, as in a
+// rootless container, is an ordinary user of the host and has no unused one.
+func ownsIDs() bool {
+	for _, path := range [...]string{"/proc/self/uid_map", "/proc/self/gid_map"} {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return true // what needs an id then fails, and says so
+		}
+		owned := false
+		for line := range strings.Lines(string(b)) {
+			var first, outside, n uint64
+			if _, err := fmt.Sscan(line, &first, &outside, &n); err == nil && first <= unusedID && unusedID-first < n {
+				owned = true
+			}
+		}
+		if !owned {
+			return false
+		}
+	}
+	return true
 }

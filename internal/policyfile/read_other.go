@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !darwin
 
 package policyfile
 
@@ -27,7 +27,7 @@ func absent(path string) error {
 
 func refuse(what string) error {
 	return fault.New(fault.SandboxUnavailable, what+": policy files are not part of this build for "+runtime.GOOS).
-		WithHint("use flags, or run tether on Linux")
+		WithHint("use flags, or run tether on Linux or macOS")
 }
 
 func identify(string) (identity, error) { return identity{}, refuse("cannot trust a workspace") }

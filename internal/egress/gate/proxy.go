@@ -46,6 +46,10 @@ func basic(secret string) string {
 	return base64.StdEncoding.EncodeToString([]byte(proxyUser + ":" + secret))
 }
 
+// ServeProxyOn serves a listener for a proxy's clients, which is the gate's from
+// then on.
+func (g *Gate) ServeProxyOn(l net.Listener) { g.accept(l, g.called(g.proxy)) }
+
 // helloTime is how long a client has to say what it wants.
 const helloTime = 30 * time.Second
 

@@ -14,7 +14,7 @@ func (g *Gate) ServeProxy(proxy int, local []int) error {
 	if err != nil {
 		return err
 	}
-	g.accept(l, g.called(g.proxy))
+	g.ServeProxyOn(l)
 	for _, fd := range local {
 		l, err := listener(fd)
 		if err != nil {

@@ -23,13 +23,3 @@ func Facts() machine.Facts {
 	}
 	return f
 }
-
-func bareExplicit(entries []gitmeta.Entry) bool {
-	explicit := false
-	for _, e := range entries {
-		if e.Name == "safe.barerepository" {
-			explicit = e.Value == "explicit"
-		}
-	}
-	return explicit
-}

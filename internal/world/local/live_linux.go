@@ -19,7 +19,6 @@ import (
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/mountinfo"
 	"github.com/tether-sandbox/tether/internal/plan"
-	"github.com/tether-sandbox/tether/policy"
 )
 
 // Runs that share a folder know of each other, because one could hide a secret
@@ -330,18 +329,6 @@ func (o *other) decode(raw []byte) error {
 	return nil
 }
 
-// overlap says whether a folder of one list lies in one of the other.
-func overlap(a, b []string) bool {
-	for _, x := range a {
-		for _, y := range b {
-			if x == y || strings.HasPrefix(x, y+"/") || strings.HasPrefix(y, x+"/") {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // gone is asked after every search has failed to find what a living run hides:
 // whether that was really removed on the host, as an editor does that replaces a
 // file. What is still there is a mount in that run's sandbox, and its mountinfo
@@ -375,16 +362,4 @@ func (o other) gone(missing []secret) bool {
 		time.Sleep(time.Duration(rand.Int64N(int64(4 * time.Millisecond))))
 	}
 	return true
-}
-
-// searchRoots are the folders that a policy searches, as far as they can be
-// named before a plan: canonical.
-func searchRoots(pol policy.Policy) []string {
-	var roots []string
-	for _, path := range append([]string{pol.Workspace}, pol.Write...) {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			roots = append(roots, real)
-		}
-	}
-	return roots
 }

@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !darwin
 
 package local
 
@@ -64,6 +64,9 @@ func (World) Plan(context.Context, policy.Policy, world.Options) (*plan.Plan, er
 func (World) Run(context.Context, *plan.Plan, world.Command) (world.Outcome, error) {
 	return world.Outcome{}, refuse()
 }
+
+// Jails are none; what has to name one names the strictest.
+func Jails() []enforce.Kind { return []enforce.Kind{enforce.Native} }
 
 // Clean refuses.
 func Clean(bool) ([]string, error) { return nil, refuse() }

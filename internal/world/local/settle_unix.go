@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package local
 
 import (
@@ -274,7 +276,7 @@ func (r *record) hidden() []string {
 	var out []string
 	for _, m := range r.Masked {
 		var st unix.Stat_t
-		if unix.Lstat(string(m.Path), &st) == nil && st.Dev == m.Dev && st.Ino == m.Ino {
+		if unix.Lstat(string(m.Path), &st) == nil && uint64(st.Dev) == m.Dev && st.Ino == m.Ino {
 			out = append(out, string(m.Path))
 		}
 	}

@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package policyfile
 
 import (
@@ -61,7 +63,7 @@ func readUser(dir, path string) ([]byte, error) {
 // following a link, which says the same as openat2 with RESOLVE_NO_SYMLINKS
 // and RESOLVE_BENEATH, on every kernel.
 func readWorkspace(workspace, path string) (*file, error) {
-	top, err := openat(unix.AT_FDCWD, workspace, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	top, err := openat(unix.AT_FDCWD, workspace, placeFlag|unix.O_DIRECTORY|unix.O_CLOEXEC)
 	switch {
 	case err == unix.ENOENT || err == unix.ENOTDIR:
 		return nil, nil // a workspace that is none is told of by the plan
@@ -69,7 +71,7 @@ func readWorkspace(workspace, path string) (*file, error) {
 		return nil, unreadable(workspace, err)
 	}
 	defer unix.Close(top)
-	dir, err := openat(top, workspaceFolder, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+	dir, err := openat(top, workspaceFolder, placeFlag|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	switch {
 	case err == unix.ENOENT:
 		return nil, nil

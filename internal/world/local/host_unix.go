@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package local
 
 import (
@@ -8,6 +10,7 @@ import (
 
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/internal/plan/gitmeta"
 	"github.com/tether-sandbox/tether/internal/plan/toolchain"
 )
 
@@ -19,13 +22,13 @@ func caller(environ []string) (plan.Host, error) {
 	if uid == 0 {
 		h.SudoUser = lookup(environ, "SUDO_USER")
 	}
-	raw, err := os.ReadFile(plan.Accounts)
+	raw, err := accounts()
 	if err != nil {
 		return h, fault.Wrap(fault.SandboxUnavailable, "cannot read the account database, so homes cannot be hidden", err)
 	}
-	account, _ := toolchain.Account(string(raw), uint32(uid))
+	account, _ := toolchain.Account(raw, uint32(uid))
 	h.User, h.Home = account.Name, account.Home
-	h.Homes = toolchain.Homes(string(raw), uid, h.SudoUser)
+	h.Homes = toolchain.Homes(raw, uid, h.SudoUser)
 	if h.Home != "" {
 		h.Homes = append(h.Homes, h.Home)
 	}
@@ -76,16 +79,27 @@ func lookup(environ []string, name string) string {
 // the home is that of the account and not $HOME. Without one they may come out
 // relative: then there are none.
 func OwnFolders(environ []string) (state, config string) {
-	raw, _ := os.ReadFile(plan.Accounts)
-	account, _ := toolchain.Account(string(raw), uint32(os.Geteuid()))
+	raw, _ := accounts()
+	account, _ := toolchain.Account(raw, uint32(os.Geteuid()))
 	return Folders(account.Home, environ)
 }
 
 func accountName(uid uint32) string {
-	raw, err := os.ReadFile(plan.Accounts)
+	raw, err := accounts()
 	if err != nil {
 		return ""
 	}
-	account, _ := toolchain.Account(string(raw), uid)
+	account, _ := toolchain.Account(raw, uid)
 	return account.Name
+}
+
+// bareExplicit says whether git takes bare repositories only where it is told to.
+func bareExplicit(entries []gitmeta.Entry) bool {
+	explicit := false
+	for _, e := range entries {
+		if e.Name == "safe.barerepository" {
+			explicit = e.Value == "explicit"
+		}
+	}
+	return explicit
 }

@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package local
 
 import (
@@ -7,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/tether-sandbox/tether/internal/plan/gitmeta"
 	"github.com/tether-sandbox/tether/internal/plan/secrets"
@@ -100,35 +100,6 @@ func strip(root string, seen *secrets.Found) []gitmeta.Finding {
 		out = append(out, f)
 	}
 	return out
-}
-
-func stripOne(root, path string) error {
-	top, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(top)
-	fd, err := unix.Openat2(top, strings.TrimPrefix(path[len(root):], "/"), &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil // it is another one by now
-	}
-	self := "/proc/self/fd/" + strconv.Itoa(fd)
-	if err := unix.Removexattr(self, "security.capability"); err != nil && err != unix.ENODATA && err != unix.EOPNOTSUPP {
-		return err
-	}
-	if st.Mode&(unix.S_ISUID|unix.S_ISGID) == 0 {
-		return nil
-	}
-	return unix.Chmod(self, st.Mode&0o1777)
 }
 
 // newRepos finds the repositories that were not there before.

@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package local
 
 import (
@@ -6,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/tether-sandbox/tether/fault"
@@ -52,4 +55,28 @@ func (World) Locate(path string) (string, error) {
 func State(environ []string) (string, error) {
 	host, err := caller(environ)
 	return host.StateDir, err
+}
+
+// overlap says whether a folder of one list lies in one of the other.
+func overlap(a, b []string) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if x == y || strings.HasPrefix(x, y+"/") || strings.HasPrefix(y, x+"/") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// searchRoots are the folders that a policy searches, as far as they can be
+// named before a plan: canonical.
+func searchRoots(pol policy.Policy) []string {
+	var roots []string
+	for _, path := range append([]string{pol.Workspace}, pol.Write...) {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			roots = append(roots, real)
+		}
+	}
+	return roots
 }

@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package local
 
 import (
@@ -95,7 +97,7 @@ func (r *record) taker(root string, h *held) string {
 // belongs says whether what lies at path, in the place of h, was held before.
 func (r *record) belongs(h *held, path string, st *unix.Stat_t) bool {
 	if st.Mode&unix.S_IFMT != unix.S_IFLNK {
-		return slices.ContainsFunc(r.Held, func(k held) bool { return len(k.Link) == 0 && k.Dev == st.Dev && k.Ino == st.Ino })
+		return slices.ContainsFunc(r.Held, func(k held) bool { return len(k.Link) == 0 && k.Dev == uint64(st.Dev) && k.Ino == st.Ino })
 	}
 	to, err := os.Readlink(path)
 	return err == nil && len(h.Link) > 0 && to == string(h.Link)
@@ -109,7 +111,7 @@ func (r *record) copyOf(h *held, root string, seen *secrets.Found) bool {
 	}
 	for _, e := range seen.Entries {
 		var st unix.Stat_t
-		if filepath.Base(e.Path) != filepath.Base(string(h.Path)) || unix.Lstat(e.Path, &st) != nil || st.Dev != h.Dev || st.Ino != h.Ino {
+		if filepath.Base(e.Path) != filepath.Base(string(h.Path)) || unix.Lstat(e.Path, &st) != nil || uint64(st.Dev) != h.Dev || st.Ino != h.Ino {
 			continue
 		}
 		left := copyBudget

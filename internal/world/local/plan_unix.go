@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package local
 
 import (
@@ -35,6 +37,9 @@ func (World) Plan(ctx context.Context, pol policy.Policy, o world.Options) (*pla
 		return nil, err
 	}
 	confined := o.Provider != enforce.Unconfined && o.Provider != enforce.Guard
+	if host.Run, err = runFolder(); err != nil {
+		return nil, err
+	}
 	p, err := plan.Resolve(ctx, pol, host, o.Dir)
 	if err != nil {
 		return nil, err
@@ -113,7 +118,8 @@ func environment(p *plan.Plan, pol policy.Policy, host plan.Host, o world.Option
 		}
 		in.GitConfig, in.GoModules, in.MavenRepository = p.GitConfig, p.GoModules, p.MavenRepository
 		company(&in, p, host.Home)
-		in.Sandbox = string(enforce.Native) // another provider puts its own name there
+		in.Sandbox = string(ownJail) // another provider puts its own name there
+		in.Tmp = p.Tmp
 		in.Add = p.Env
 	} else if in.Home == "" || pol.Profile == policy.FullAccess {
 		in.Home = host.Home
