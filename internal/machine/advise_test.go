@@ -51,7 +51,9 @@ var machines = []struct {
 		f.Release, f.Version, f.LandlockABI, f.CgroupV2 = "4.4.0", "#1 SMP Sun Jan 10 15:06:54 PST 2016", 0, false
 	}), "this is gVisor", ""},
 	{"cgroup v1, git careless", plain(func(f *Facts) { f.CgroupV2, f.BareExplicit, f.Distribution = false, false, "fedora" }), "", ""},
-	{"macOS", Facts{OS: "darwin"}, "there is no provider", "run tether on Linux"},
+	{"macOS", Facts{OS: "darwin"}, "", ""},
+	{"macOS without sandbox-exec", Facts{OS: "darwin", SandboxExecWhy: "no /usr/bin/sandbox-exec to be trusted", BareExplicit: true}, "", ""},
+	{"Windows", Facts{OS: "windows"}, "there is no provider", "run tether on Linux"},
 }
 
 // TestAdvise holds what is said of each machine to a file, and what is blamed

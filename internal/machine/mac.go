@@ -9,6 +9,6 @@ func mac(f Facts) []Advice {
 		out = append(out, Advice{What: "sandbox-exec is there; Apple calls it deprecated and ships it with every release", Good: true})
 	}
 	out = append(out, Advice{What: "there is no process namespace: the guarantee process is Partial, and is accepted by name",
-		Fix: "tether run --accept process=partial -- CMD"})
+		Then: "tether run --accept process=partial -- CMD"})
 	return append(out, repositories(f)...)
 }
