@@ -231,3 +231,18 @@ for i in range(50):
 		}
 	})
 }
+
+// TestGatePorts: a local port serves for more than one host, as it does for a
+// program that connects by itself.
+func TestGatePorts(t *testing.T) {
+	const script = `for p in 80 443 8080 22; do for i in $(seq 24); do curl -s -m 9 -o /dev/null -w '%{http_code}\n' http://ok.test:$p/; done; done | sort | uniq -c`
+	gates(t, func(t *testing.T, j *jail, w world) {
+		w.setup = "echo 40000 40039 >/proc/sys/net/ipv4/ip_local_port_range"
+		if r, log := w.outside(j, script); strings.Join(strings.Fields(r.stdout), " ") != "96 200" {
+			t.Fatalf("control: %s\n%s", r.all(), tail(log))
+		}
+		if r, log := w.inside(j, script); strings.Join(strings.Fields(r.stdout), " ") != "96 200" {
+			t.Errorf("%s\n%s", r.all(), tail(log))
+		}
+	})
+}
