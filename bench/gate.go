@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -66,21 +67,41 @@ func (b bench) gate() error {
 		return err
 	}
 	table("start of true, cold, by network", starts, m, 0)
-	fmt.Printf("\n%-24s %9s %9s %9s %9s %9s\n", "through the gate", "down Gb/s", "up Gb/s", "trip us", "conn/s 1", "conn/s 16")
-	for _, s := range ways {
-		cmd := exec.Command(filepath.Join(w, "client"), clientWord, addr)
-		if s.argv != nil {
-			cmd = exec.Command(s.argv[0], append(s.argv[1:], "./client", clientWord, addr)...)
+	fmt.Printf("\n%-24s %9s %9s %9s %9s %9s   (medians of %d, in turns)\n", "through the gate", "down Gb/s", "up Gb/s", "trip us", "conn/s 1", "conn/s 16", gateRounds)
+	through := make([][5][]float64, len(ways))
+	for range gateRounds {
+		for i, s := range ways {
+			cmd := exec.Command(filepath.Join(w, "client"), clientWord, addr)
+			if s.argv != nil {
+				cmd = exec.Command(s.argv[0], append(s.argv[1:len(s.argv):len(s.argv)], "./client", clientWord, addr)...)
+			}
+			cmd.Dir, cmd.Stderr = w, os.Stderr
+			out, err := cmd.Output()
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+			for n, field := range strings.Fields(string(out)) {
+				v, err := strconv.ParseFloat(field, 64)
+				if err != nil || n >= len(through[i]) {
+					return fmt.Errorf("%s: the client printed %q", s.name, out)
+				}
+				through[i][n] = append(through[i][n], v)
+			}
 		}
-		cmd.Dir, cmd.Stderr = w, os.Stderr
-		out, err := cmd.Output()
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+	}
+	for i, s := range ways {
+		fmt.Printf("  %-22s", s.name)
+		for n, all := range through[i] {
+			slices.Sort(all)
+			fmt.Printf("%9.*f ", max(0, 1-n/2), all[len(all)/2])
 		}
-		fmt.Printf("  %-22s%s", s.name, out)
+		fmt.Println()
 	}
 	return nil
 }
+
+// gateRounds is how often each way is measured.
+const gateRounds = 5
 
 // serveBench sends, takes or echoes, as the first byte says.
 func serveBench(l net.Listener) {
@@ -115,7 +136,7 @@ func serveBench(l net.Listener) {
 	}
 }
 
-const benchMiB = 1024
+const benchMiB = 512
 
 // gateClient measures and prints one line.
 func gateClient(addr string) error {
@@ -175,7 +196,7 @@ func gateClient(addr string) error {
 // connections opens, uses and closes connections for a while, and returns how
 // many there were in a second. None may fail.
 func connections(dial func() (*net.TCPConn, error), clients int) (float64, error) {
-	const long = 2 * time.Second
+	const long = time.Second
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	n := 0
