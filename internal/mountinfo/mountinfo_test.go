@@ -71,3 +71,13 @@ func TestNameless(t *testing.T) {
 		}
 	}
 }
+
+func FuzzNameless(f *testing.F) {
+	f.Add("67 24 254:0 /x/h//deleted /etc/hosts rw - ext4 /dev/vda rw\n", "/etc/hosts")
+	f.Add("1 2 3 4 5\n", "5")
+	f.Fuzz(func(t *testing.T, table, path string) {
+		if Nameless(table, path) && !strings.Contains(table, "//deleted") {
+			t.Fatalf("%q, %q", table, path)
+		}
+	})
+}

@@ -6,12 +6,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/tether-sandbox/tether/internal/host"
+	"github.com/tether-sandbox/tether/internal/redact"
 	"github.com/tether-sandbox/tether/policy"
 )
 
@@ -104,5 +107,57 @@ func TestBound(t *testing.T) {
 	}
 	if got := ask(call()); got != 200 {
 		t.Errorf("after one has ended: %d", got)
+	}
+}
+
+// TestMemory: what a connection that waits costs, times as many as there may be,
+// stays within what a busy gate may have: 32 MB, and twice that where each is
+// HTTP in clear text that is judged request by request.
+func TestMemory(t *testing.T) {
+	m := redact.New([]redact.Value{{Name: "TOKEN", Text: "tok-0123456789-abcdefghij"}})
+	used := func() uint64 {
+		var s runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&s)
+		return s.HeapInuse + s.StackInuse
+	}
+	for _, tt := range []struct {
+		what   string
+		n      policy.Network
+		guard  bool
+		say    []byte
+		mostMB uint64
+	}{
+		{"clear text", policy.Network{Public: true}, true, []byte("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"), 32},
+		{"without a guard", policy.Network{Public: true}, false, []byte("x"), 32},
+		{"TLS", policy.Network{Public: true}, true, helloOf(t, "a.test"), 32},
+		{"clear text, listed", policy.Network{Allow: []string{"a.test"}}, true, []byte("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"), 64},
+	} {
+		g, _ := gateFor(t, tt.n, nil)
+		if tt.guard {
+			g.guard = func(w io.Writer) io.WriteCloser { return m.Guard(w) }
+		}
+		const few = 128
+		before := used()
+		var all []net.Conn
+		for range few {
+			client, inner := ends(t)
+			outer, server := ends(t)
+			all = append(all, client, server)
+			go g.pass(inner, outer, host.Host{Name: "a.test"}, 80, nil)
+			if _, err := client.Write(tt.say); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(server, make([]byte, len(tt.say))); err != nil {
+				t.Fatalf("%s: %v", tt.what, err)
+			}
+		}
+		if got := (max(used(), before) - before) * mostCarried / few >> 20; got > tt.mostMB {
+			t.Errorf("%s: %d connections would have %d MB, more than %d", tt.what, mostCarried, got, tt.mostMB)
+		}
+		for _, c := range all {
+			c.Close()
+		}
+		g.Close()
 	}
 }

@@ -177,7 +177,10 @@ func (i *inspector) rest(to io.Writer, client *net.TCPConn, said []byte) (int64,
 	if _, err := to.Write(said); err != nil {
 		return 0, err
 	}
-	return io.Copy(to, client)
+	if _, ok := to.(*net.TCPConn); ok {
+		return io.Copy(to, client) // by the kernel
+	}
+	return io.CopyBuffer(to, struct{ io.Reader }{client}, make([]byte, 8<<10)) // many may wait at once
 }
 
 func (i *inspector) judgeHello(h hello, good bool) error {
