@@ -14,7 +14,7 @@ import (
 // Place is where the caller may make groups.
 type Place struct {
 	memory, pids spot
-	why          error
+	why          error // of memory
 }
 
 // spot is a folder in which a group with one controller can be made.
@@ -36,15 +36,34 @@ func Find() Place {
 	if err = errors.Join(err, merr); err != nil {
 		return Place{why: err}
 	}
-	_, err = os.Stat("/run/systemd/system")
-	return find(trees(string(cgroups), string(mounts)), err == nil)
+	return find(trees(string(cgroups), string(mounts)), systemd())
 }
 
-func find(all []tree, systemd bool) Place {
+// systemd says whether it runs the machine (sd_booted(3)).
+func systemd() bool {
+	_, err := os.Stat("/run/systemd/system")
+	return err == nil
+}
+
+// Way is how to type a command, such as "tether run --max-memory 1G -- CMD", so
+// that memory can be limited for it; empty where none is known.
+func Way(command string) string {
+	switch root := os.Geteuid() == 0; {
+	case systemd() && root:
+		return "systemd-run --scope -p Delegate=yes -- " + command
+	case systemd():
+		return "systemd-run --user --scope -p Delegate=yes -- " + command
+	case root:
+		return ""
+	}
+	return "sudo " + command // the command itself runs as the workspace's owner
+}
+
+func find(all []tree, managed bool) Place {
 	p := Place{why: errors.New("there are no control groups with a memory controller")}
 	for _, t := range all {
 		if t.v2 {
-			p.second(t.dir, systemd)
+			p.second(t.dir, managed)
 			continue
 		}
 		for _, c := range []struct {
@@ -54,11 +73,11 @@ func find(all []tree, systemd bool) Place {
 			if !slices.Contains(t.controllers, c.name) || c.at.dir != "" {
 				continue
 			}
-			if !mayUse(t.dir) {
+			if mayUse(t.dir) {
+				*c.at = spot{dir: t.dir}
+			} else if c.name == "memory" {
 				p.why = errors.New(t.dir + " is not the caller's")
-				continue
 			}
-			*c.at = spot{dir: t.dir}
 		}
 	}
 	return p
@@ -67,7 +86,7 @@ func find(all []tree, systemd bool) Place {
 // second looks for a place in a version 2 tree: beside the caller, in a folder
 // that already limits its children, or in the caller's own, if nobody else is in
 // it.
-func (p *Place) second(dir string, systemd bool) {
+func (p *Place) second(dir string, managed bool) {
 	for _, at := range []spot{{dir: filepath.Dir(dir), v2: true}, {dir: dir, v2: true, leave: true}} {
 		has := "cgroup.subtree_control"
 		if at.leave {
@@ -82,7 +101,7 @@ func (p *Place) second(dir string, systemd bool) {
 		case !mayUse(at.dir):
 			p.why = errors.New(at.dir + " is not the caller's")
 			continue
-		case !at.leave && systemd && filepath.Base(dir) != ownName:
+		case !at.leave && managed && filepath.Base(dir) != ownName:
 			continue // systemd's, and not delegated to us
 		case at.leave && (root(at.dir) || !alone(at.dir)):
 			p.why = errors.New("others than the caller run in " + at.dir)
@@ -160,5 +179,5 @@ func (p Place) Memory() bool { return p.memory.dir != "" }
 // Processes says whether processes can be limited.
 func (p Place) Processes() bool { return p.pids.dir != "" }
 
-// Why says why something cannot be limited.
+// Why says why memory cannot be limited, if it cannot.
 func (p Place) Why() error { return p.why }

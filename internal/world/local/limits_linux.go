@@ -22,9 +22,7 @@ func (World) Machine(l policy.Limits) enforce.Machine {
 	if l.MemoryBytes > 0 || l.Processes > 0 {
 		at := cgroup.Find()
 		m.CgroupMemory, m.CgroupProcesses = at.Memory(), at.Processes()
-		if why := at.Why(); why != nil {
-			m.NoCgroup = why.Error()
-		}
+		m.NoCgroup = at.Why().Error()
 	}
 	return m
 }
@@ -39,7 +37,7 @@ func (w World) CanLimit(l policy.Limits) error {
 		return nil
 	}
 	return fault.New(fault.LimitUnenforceable, "memory cannot be limited here: "+m.NoCgroup).
-		WithHint("systemd-run --user --scope -p Delegate=yes -- tether run --max-memory " + strconv.FormatInt(l.MemoryBytes, 10) + " -- CMD")
+		WithHint(cgroup.Way("tether run --max-memory " + strconv.FormatInt(l.MemoryBytes, 10) + " -- CMD"))
 }
 
 // limits are what the inner stage is told of a policy's.
