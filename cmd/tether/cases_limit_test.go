@@ -20,12 +20,12 @@ import (
 const (
 	memoryBomb = `python3 -c 'x=bytearray(200<<20); print("ALL"+"OCATED")'; echo WENT_ON`
 	openBomb   = `python3 -c 'f=[open("/dev/null") for i in range(60)]; print("OPEN"+"ED")'`
-	// About two seconds of work.
-	cpuBomb = `python3 -c 'import time; [0 for _ in iter(lambda: time.process_time() < 2.2, False)]; print("WORK"+"ED")'`
+	// More than a second of work.
+	cpuBomb = `python3 -c 'import time; [0 for _ in iter(lambda: time.process_time() < 1.5, False)]; print("WORK"+"ED")'`
 	// Each makes two, down to 64 of them, which stay for a moment.
 	forkBomb   = `b() { if [ $1 = 6 ]; then echo LE''AF; sleep 1; else b $(($1+1)) & b $(($1+1)) & wait; fi; }; b 0 > leaves; grep -c LEAF leaves`
 	threadBomb = `python3 -c 'import threading, time
-t=[threading.Thread(target=time.sleep, args=(1,)) for i in range(120)]
+t=[threading.Thread(target=time.sleep, args=(0.5,)) for i in range(120)]
 [x.start() for x in t]; print("THREAD"+"ED")'`
 )
 
