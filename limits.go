@@ -30,11 +30,11 @@ func limitsMet(l policy.Limits, out world.Outcome) []Denial {
 		"--max-cpu "+(2*seconds).String())
 	add(enforce.MetFileSize, fault.LimitFileSize, "a process was ended", "it wrote more than "+size(l.FileBytes)+" to a file",
 		"--max-file-size "+size(2*l.FileBytes))
-	raise := ""
+	rule, raise := "the folder lies in memory, and is full", ""
 	if l.ScratchBytes > 0 {
-		raise = "--max-scratch " + size(2*l.ScratchBytes)
+		rule, raise = "the folder may hold "+size(l.ScratchBytes), "--max-scratch "+size(2*l.ScratchBytes)
 	}
-	add(enforce.MetScratch, fault.LimitScratch, "more files in "+out.Full, "the folder lies in memory, and is full", raise)
+	add(enforce.MetScratch, fault.LimitScratch, "more files in "+out.Full, rule, raise)
 	return list
 }
 

@@ -45,7 +45,7 @@ const (
 	LimitCPU Code = "LIMIT_CPU"
 	// LimitFileSize: the limit of a file's size ended a process.
 	LimitFileSize Code = "LIMIT_FILE_SIZE"
-	// LimitScratch: a private folder in memory was full when the command ended.
+	// LimitScratch: a private folder was full, or holds more than it may.
 	LimitScratch Code = "LIMIT_SCRATCH"
 	// OutputLost: the command ran, and its output could not be delivered.
 	OutputLost Code = "OUTPUT_LOST"

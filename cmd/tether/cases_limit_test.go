@@ -261,3 +261,80 @@ func TestMaxMemoryRefused(t *testing.T) {
 		}
 	})
 }
+
+// TestLimitsElsewhere: limits need no namespaces, and no sandbox.
+func TestLimitsElsewhere(t *testing.T) {
+	dirs := memoryGroups(t)
+	for name, flags := range map[string][]string{
+		"landlock": {"--provider", "landlock", "--no-network", "--accept", "read=partial", "--accept", "write=partial", "--accept",
+			"process=partial"},
+		"none": {"--no-sandbox"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newJail(t, "auto")
+			j.systemPath()
+			if name == "landlock" {
+				j.provider = "bwrap" // for the same owner of the workspace
+				j.own()
+			}
+			run := func(script string, more ...string) result {
+				cmd := commandWith(j, append(append(append([]string{"run"}, flags...), more...), "--", "sh", "-c", script)...)
+				return j.built(finishCommand(t, cmd))
+			}
+			for _, c := range []struct {
+				bomb, word string
+				flags      []string
+				code       fault.Code
+			}{
+				{memoryBomb, "ALLOCATED", []string{"--max-memory", "100M"}, fault.LimitMemory},
+				{"exec " + cpuBomb, "WORKED", []string{"--max-cpu", "1"}, fault.LimitCPU},
+				{openBomb, "OPENED", []string{"--max-open-files", "40"}, ""},
+				{forkBomb, "64", []string{"--max-procs", "50"}, fault.LimitProcesses},
+			} {
+				if r := run(c.bomb); !strings.Contains(r.stdout, c.word) {
+					t.Errorf("control: %q: exit %d: %s", c.bomb, r.exit, r.all())
+				}
+				if r := run(c.bomb, c.flags...); strings.Contains(r.stdout, c.word) || !strings.Contains(r.stderr, string(c.code)) {
+					t.Errorf("%q under %q: exit %d: %s", c.bomb, c.flags, r.exit, r.all())
+				}
+			}
+		})
+	}
+	if left := groupsLeft(dirs); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// TestSessionTmpIsBounded: a session's /tmp lies on the disk, where no kernel
+// limits it; whoever fills it is ended, and the next is refused.
+func TestSessionTmpIsBounded(t *testing.T) {
+	providers(t, func(t *testing.T, j *jail) {
+		if os.Geteuid() == 0 && j.provider == "bwrap" {
+			t.Skip("bwrap, run by root, has no session's /tmp")
+		}
+		j.systemPath()
+		const bomb = "head -c 20M /dev/zero > /tmp/f; sleep 3; echo WENT_ON"
+		flags := []string{"--session", "s", "--no-network", "--max-scratch", "10M"}
+		// It is less than was asked, and said so.
+		r := finishCommand(t, j.command(append(flags, "--", "sh", "-c", bomb)...))
+		if r.exit != exitOurs || !strings.Contains(r.stderr, "--accept limits=Partial") {
+			t.Errorf("without accepting less: exit %d: %s", r.exit, r.all())
+		}
+		flags = append(flags, "--session", "s2", "--accept", "limits=partial")
+		if r := j.run("head -c 5M /dev/zero > /tmp/f; echo WENT_ON", flags...); r.exit != 0 {
+			t.Errorf("5 MiB: exit %d: %s", r.exit, r.all())
+		}
+		if r = j.run(bomb, flags...); strings.Contains(r.stdout, "WENT_ON") || !strings.Contains(r.stderr, string(fault.LimitScratch)) {
+			t.Errorf("20 MiB: exit %d: %s", r.exit, r.all())
+		}
+		r = finishCommand(t, j.command(append(flags, "--", "sh", "-c", "echo RAN")...))
+		if r.exit != exitOurs || !strings.Contains(r.stderr, string(fault.LimitScratch)) {
+			t.Errorf("the next: exit %d: %s", r.exit, r.all())
+		}
+		_, way, _ := strings.Cut(r.stderr, "hint: ")
+		j.mustHost(way)
+		if r = j.run("echo RAN", flags...); !strings.Contains(r.stdout, "RAN") {
+			t.Errorf("after %q: exit %d: %s", way, r.exit, r.all())
+		}
+	})
+}

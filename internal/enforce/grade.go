@@ -139,7 +139,7 @@ func limits(kind Kind, p *plan.Plan, m Machine) Graded {
 	case asked.Processes > 0 && uncounted != "" && !m.CgroupProcesses:
 		return g(policy.None, uncounted)
 	case asked.ScratchBytes > 0 && onDisk:
-		return g(policy.Partial, "/tmp lies on the disk, and its size is not limited")
+		return g(policy.Partial, "/tmp lies on the disk: a session's is looked at several times a second, and the command ended when it is too large")
 	case asked.MemoryBytes > 0:
 		return g(policy.Complete, "")
 	case asked != policy.Limits{Time: asked.Time, OutputBytes: asked.OutputBytes}:

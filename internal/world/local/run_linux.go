@@ -102,12 +102,17 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 		early.live.started(proc.PID())
 	}
 	bounds.Watch(proc.Kill)
+	tmp := guardTmp(p, proc.Kill)
 	doors.serve(proc)
 	looking := lookAfter(p, proc, early, out.Provider)
 	set := streams.set
 	set.Start()
 	ended, err := attend(ctx, proc, c, &out)
 	looking.report(&out)
+	if tmp.end() {
+		out.Met |= enforce.MetScratch
+		ended.Full = "/tmp"
+	}
 	var lost error
 	// What the caller did not wait for is not lost by us.
 	if serr := set.Settled(ctx); err == nil && serr != nil && !errors.Is(serr, context.Canceled) && !errors.Is(serr, context.DeadlineExceeded) {

@@ -54,6 +54,9 @@ func showTmp(p *plan.Plan, host plan.Host, name string, provider enforce.Kind) e
 	if err := p.ShowTmp(dir); err != nil {
 		return cannot(err)
 	}
+	if err := roomInTmp(p); err != nil {
+		return err
+	}
 	if provider == enforce.Bwrap && p.Identity.Root {
 		p.Notes = append(p.Notes, plan.Note{What: "bwrap, run by root, does not reach the session's /tmp: the command has one of its own",
 			Hint: "--provider native, or run tether as an ordinary user"})
