@@ -210,8 +210,10 @@ func (r *Report) late(l world.Late) {
 	}
 	for i := range r.Grades {
 		if g := &r.Grades[i]; g.Guarantee == policy.Secrets && g.Grade == policy.Complete && l.Watched {
-			g.Reason = "a secret that is created during the run is hidden from it when it is seen, from " +
-				spell(l.From) + " after the start on"
+			g.Reason = "a secret that is created during the run is hidden from it when it is seen"
+			if l.From > 0 {
+				g.Reason += ", from " + spell(l.From) + " after the start on"
+			}
 			if l.Slowest > 0 {
 				g.Reason += "; the slowest was hidden " + spell(l.Slowest) + " after it was seen"
 			}

@@ -27,6 +27,9 @@ type Event struct {
 	Lost bool
 }
 
+// Path is the entry's.
+func (e Event) Path() string { return e.Dir + "/" + e.Name }
+
 // ErrFull says that the system allows no more watches, or no more users of them.
 var ErrFull = errors.New("the system allows no more watches")
 

@@ -3,8 +3,12 @@ package watch
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -15,10 +19,17 @@ import (
 type Tree struct {
 	file *os.File
 	buf  []byte
+	wake atomic.Bool
+
+	most int // how many folders it watches at most
 
 	mu   sync.Mutex
 	dirs map[int32]string
 }
+
+// share is the part of all the watches that a user may have which one tree
+// takes: editors and servers of the same user need some, too.
+const share = 2
 
 // New makes a tree that watches nothing yet. ErrFull: the user has too many.
 func New() (*Tree, error) {
@@ -26,7 +37,18 @@ func New() (*Tree, error) {
 	if err != nil {
 		return nil, full(err)
 	}
-	return &Tree{file: os.NewFile(uintptr(fd), "inotify"), buf: make([]byte, 1<<16), dirs: map[int32]string{}}, nil
+	return &Tree{file: os.NewFile(uintptr(fd), "inotify"), buf: make([]byte, 1<<16), most: most(), dirs: map[int32]string{}}, nil
+}
+
+// most is how many folders a tree watches at most. A limit that cannot be read
+// shows when it is met.
+func most() int {
+	raw, err := os.ReadFile("/proc/sys/fs/inotify/max_user_watches")
+	n, perr := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil || perr != nil {
+		return math.MaxInt
+	}
+	return n / share
 }
 
 func full(err error) error {
@@ -38,6 +60,12 @@ func full(err error) error {
 
 // Close ends a Next that waits, and the watch.
 func (t *Tree) Close() { t.file.Close() }
+
+// Wake ends a Next that waits, or the next one, with os.ErrDeadlineExceeded.
+func (t *Tree) Wake() {
+	t.wake.Store(true)
+	_ = t.file.SetReadDeadline(time.Unix(1, 0))
+}
 
 // Len is how many folders are watched.
 func (t *Tree) Len() int {
@@ -112,6 +140,9 @@ func (t *Tree) add(fd int, path string, buf []byte, stop func() bool) error {
 
 // arm watches the folder that is open as fd.
 func (t *Tree) arm(fd int, path string) error {
+	if t.Len() >= t.most {
+		return fmt.Errorf("%w: %d folders are watched", ErrFull, t.most)
+	}
 	conn, err := t.file.SyscallConn()
 	if err != nil {
 		return os.ErrClosed
@@ -175,8 +206,12 @@ func (t *Tree) Next(deadline time.Time) ([]Event, error) {
 	if err := t.file.SetReadDeadline(deadline); err != nil {
 		return nil, os.ErrClosed
 	}
+	if t.wake.Swap(false) {
+		return nil, os.ErrDeadlineExceeded
+	}
 	n, err := t.file.Read(t.buf)
 	if err != nil {
+		t.wake.Store(false)
 		return nil, err
 	}
 	list, lost := decode(t.buf[:n])

@@ -82,6 +82,29 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// Folders beyond the limit are told of, and the others stay watched.
+func TestFull(t *testing.T) {
+	dir := t.TempDir()
+	for _, n := range []string{"a", "b", "c"} {
+		if err := os.Mkdir(filepath.Join(dir, n), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.Close()
+	tree.most = 3
+	if err := tree.Add(dir, nil); !errors.Is(err, ErrFull) || tree.Len() != 3 {
+		t.Errorf("%d are watched: %v", tree.Len(), err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	until(t, tree, func(e Event) bool { return e.Dir == dir && e.Name == "f" })
+}
+
 // What the queue cannot hold is told as lost.
 func TestOverflow(t *testing.T) {
 	dir := t.TempDir()

@@ -16,6 +16,9 @@ func New() (*Tree, error) { return nil, errors.ErrUnsupported }
 // Close does nothing.
 func (*Tree) Close() {}
 
+// Wake does nothing.
+func (*Tree) Wake() {}
+
 // Len is zero.
 func (*Tree) Len() int { return 0 }
 

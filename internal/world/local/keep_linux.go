@@ -24,6 +24,9 @@ type Keeper struct {
 	mounts []byte // what was mounted then
 	timer  *time.Timer
 	closed bool
+	// watch stands for the next run; arming says that one is being begun.
+	watch  *standing
+	arming bool
 }
 
 // take returns the stage that is ready, if there is one that sees what is
@@ -83,6 +86,10 @@ func (k *Keeper) Close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.closed = true
+	if k.watch != nil {
+		k.watch.tree.Close()
+		k.watch = nil
+	}
 	if k.stage != nil {
 		k.timer.Stop()
 		k.stage.Discard()

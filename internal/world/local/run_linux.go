@@ -92,6 +92,12 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 			job.Order.Limits.Processes += 8
 		}
 	}
+	if early != nil && early.watch != nil {
+		if err := early.watch.before(ctx, p); err != nil && !(c.Last && errors.Is(err, plan.ErrChanged)) {
+			before.drop()
+			return world.Outcome{Findings: before.dead}, fault.Wrap(fault.IsolationUnavailable, "the workspace does not hold still", err)
+		}
+	}
 	out, proc, err := startFirst(p, c, machine, job)
 	if err != nil {
 		before.drop()

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,8 +33,9 @@ type vigil struct {
 	ctx  context.Context
 	end  context.CancelFunc
 	done chan struct{}
-	mu   sync.Mutex
 	tree *watch.Tree
+	// stands is a watch that stood before the plan was made.
+	stands *standing
 
 	// full is why not every folder is watched, failing why the last look failed,
 	// failed what could not be covered.
@@ -57,11 +56,19 @@ func lookAfter(p *plan.Plan, proc enforce.Process, early *warm, kind enforce.Kin
 	}
 	v := &vigil{p: p, proc: proc, begin: time.Now(), done: make(chan struct{})}
 	if early != nil {
-		v.live = early.live
+		v.live, v.stands = early.live, early.watch
 	}
 	v.ctx, v.end = context.WithCancel(context.Background())
 	go v.run()
 	return v
+}
+
+// wait is how long it waits before it begins.
+func (v *vigil) wait() time.Duration {
+	if v.stands != nil {
+		return 0
+	}
+	return vigilAfter
 }
 
 func (v *vigil) run() {
@@ -69,7 +76,7 @@ func (v *vigil) run() {
 	select {
 	case <-v.ctx.Done():
 		return
-	case <-time.After(vigilAfter):
+	case <-time.After(v.wait()):
 	}
 	err := v.keep()
 	if v.ctx.Err() != nil {
@@ -95,11 +102,6 @@ func (v *vigil) report(out *world.Outcome) {
 		return
 	}
 	v.end()
-	v.mu.Lock()
-	if v.tree != nil {
-		v.tree.Close()
-	}
-	v.mu.Unlock()
 	<-v.done
 	for path, s := range v.wants.late {
 		if isMask(&s) {
@@ -120,14 +122,17 @@ func (v *vigil) keep() error {
 		return err
 	}
 	v.wants.init(v.p, rules, v.begin)
+	if v.stands != nil {
+		v.wants.all, v.out.Watched, v.full = false, true, v.stands.full
+		v.tree = v.stands.tree
+		return v.stay()
+	}
 	tree, err := watch.New()
 	if err != nil {
 		return err
 	}
-	v.mu.Lock()
-	v.tree = tree
-	v.mu.Unlock()
 	defer tree.Close()
+	v.tree = tree
 	if err := v.armAll(); err != nil {
 		return err
 	}
@@ -162,9 +167,26 @@ const (
 )
 
 // stay acts on what happens until the vigil is over.
-func (v *vigil) stay() error {
+func (v *vigil) stay() (err error) {
 	events, failed := v.listen()
 	l := newLooks()
+	if v.stands != nil && v.full == nil {
+		l.due = time.Time{} // nothing happened since the plan was made
+	}
+	l.set()
+	defer func() {
+		v.tree.Wake()
+		for list := range events { // until nobody reads the watch any more
+			v.leave(list)
+		}
+		if l.busy {
+			v.end()
+			<-l.done
+		}
+		if v.stands != nil && err != nil {
+			v.stands.lost = true // some may not have been followed
+		}
+	}()
 	for {
 		select {
 		case <-v.ctx.Done():
@@ -197,21 +219,32 @@ func (v *vigil) stay() error {
 	}
 }
 
-// listen passes on what the watch tells.
+// leave looks after what happened at the very end: a watch that goes on must
+// know of new folders.
+func (v *vigil) leave(list []watch.Event) {
+	if v.stands == nil {
+		return
+	}
+	for _, e := range list {
+		if err := v.stands.follow(e); err != nil {
+			v.stands.lost = true
+		}
+	}
+}
+
+// listen passes on what the watch tells, until that is woken. The events are
+// closed when nobody reads it any more.
 func (v *vigil) listen() (<-chan []watch.Event, <-chan error) {
 	events, failed := make(chan []watch.Event), make(chan error, 1)
 	go func() {
+		defer close(events)
 		for {
 			list, err := v.tree.Next(time.Time{})
 			if err != nil {
 				failed <- err
 				return
 			}
-			select {
-			case events <- list:
-			case <-v.ctx.Done():
-				return
-			}
+			events <- list
 		}
 	}()
 	return events, failed
@@ -230,33 +263,17 @@ func (v *vigil) took(news time.Time) {
 func (v *vigil) quick(events []watch.Event, seen time.Time) (hot bool, err error) {
 	var masks []secrets.Mask
 	for _, e := range events {
-		path := filepath.Join(e.Dir, e.Name)
 		switch {
 		case e.Lost:
 			err = v.armAll()
 		case e.Folder && e.New:
-			err = v.arm(path) // before it is looked into
+			err = v.arm(e.Path()) // before it is looked into
 		}
 		if err != nil {
 			return true, err
 		}
-		if !v.wants.note(e) {
-			continue
-		}
-		if e.Lost || !v.wants.alone(e, path) {
-			hot = true
-			continue
-		}
-		found, err := secrets.Find(v.ctx, []secrets.Root{{Path: path}}, v.wants.rules, nil)
-		if err != nil {
-			continue // gone, most likely; the plan is made anew in any case
-		}
-		hot = hot || len(found.Unreadable) > 0 || len(found.Locked) > 0 || len(found.GitEntries) > 0 || len(found.BareRepos) > 0
-		for _, m := range found.Masks {
-			if !slices.Contains(found.Unreadable, m.Path) {
-				masks = append(masks, m)
-			}
-		}
+		found, more := v.wants.judge(v.ctx, e)
+		masks, hot = append(masks, found...), hot || more
 	}
 	if len(masks) == 0 {
 		return hot, nil

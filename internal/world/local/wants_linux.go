@@ -1,7 +1,9 @@
 package local
 
 import (
+	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,7 +86,6 @@ func (w *wants) note(e watch.Event) bool {
 		}
 	}
 	if e.Folder && e.New {
-		w.all = true
 		return true
 	}
 	_, first := w.first[path]
@@ -151,6 +152,28 @@ func (w *wants) alone(e watch.Event, path string) bool {
 	const hidden = secrets.Hidden | secrets.HiddenByContent | secrets.HiddenAny
 	m := w.rules.Name([]byte(e.Name), secrets.Regular)
 	return m&hidden != 0 && m&^hidden == 0
+}
+
+// judge takes an event in. masks are what can be told by itself: what is hidden
+// by its name and content, and in folders that appeared. more says that the plan
+// must be made anew.
+func (w *wants) judge(ctx context.Context, e watch.Event) (masks []secrets.Mask, more bool) {
+	if !w.note(e) {
+		return nil, false
+	}
+	if e.Lost || !w.alone(e, e.Path()) {
+		return nil, true
+	}
+	found, err := secrets.Find(ctx, []secrets.Root{{Path: e.Path()}}, w.rules, nil)
+	if err != nil {
+		return nil, false // gone, most likely; the plan is made anew in a while in any case
+	}
+	masks = slices.DeleteFunc(found.Masks, func(m secrets.Mask) bool { return slices.Contains(found.Unreadable, m.Path) })
+	more = len(found.Unreadable) > 0 || len(found.Locked) > 0 || len(found.GitEntries) > 0 || len(found.BareRepos) > 0
+	if e.Folder && (more || len(masks) > 0) {
+		w.all = true // of what was known, some may have been moved away with a folder of this name
+	}
+	return masks, more
 }
 
 // form gives a mask the form that it had at the start.

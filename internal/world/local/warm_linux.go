@@ -10,6 +10,7 @@ import (
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/enforce/native"
 	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/internal/watch"
 	"github.com/tether-sandbox/tether/internal/world"
 	"github.com/tether-sandbox/tether/policy"
 )
@@ -23,6 +24,9 @@ type warm struct {
 	mu    sync.Mutex
 	stage *native.Stage
 
+	keep  *Keeper
+	watch *standing // what happens is watched already; nil when it is not
+
 	again func() // makes ready what the next run will want
 }
 
@@ -30,7 +34,10 @@ type warm struct {
 // most likely need. What that is started with is compared with the plan before
 // it is used.
 func (at World) Warm(pol policy.Policy, kind enforce.Kind, environ []string) world.Warm {
-	w := &warm{again: func() { at.Keep.fill(pol, kind) }}
+	w := &warm{keep: at.Keep, again: func() {
+		at.Keep.fill(pol, kind)
+		at.Keep.armWatch(pol, kind)
+	}}
 	if kind == enforce.Unconfined || kind == enforce.Guard || pol.Profile == policy.FullAccess {
 		return w
 	}
@@ -38,6 +45,9 @@ func (at World) Warm(pol policy.Policy, kind enforce.Kind, environ []string) wor
 		if w.stage = at.Keep.take(); w.stage == nil {
 			w.stage = launch(pol)
 		}
+	}
+	if watches(pol, kind) {
+		w.follow(at.Keep.takeWatch(pol))
 	}
 	host, err := caller(environ)
 	roots := searchRoots(pol)
@@ -83,9 +93,26 @@ func (w *warm) take(id plan.Identity, network enforce.Net) *native.Stage {
 	return s
 }
 
+// follow takes a watch that stands for this run: the search that comes sees all
+// that happened up to now.
+func (w *warm) follow(s *standing) {
+	if s == nil {
+		return
+	}
+	if err := s.catchUp(func(watch.Event) {}); err != nil {
+		s.tree.Close()
+		return
+	}
+	w.watch = s
+}
+
 // Discard ends the run's entry, and the stage if nobody took it.
 func (w *warm) Discard() {
 	defer w.again()
+	if w.watch != nil {
+		w.keep.putWatch(w.watch)
+		w.watch = nil
+	}
 	if w.live != nil {
 		w.live.end()
 	}
