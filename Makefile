@@ -2,7 +2,7 @@
 export CGO_ENABLED = 0
 GO ?= go
 
-.PHONY: demo test build install bench vet setup
+.PHONY: demo test build install bench vet lint race setup
 
 build:
 	$(GO) build -trimpath -ldflags "-s -w" -o bin/ ./cmd/...
@@ -27,6 +27,13 @@ vet:
 	$(GO) vet ./...
 	GOOS=darwin $(GO) vet ./...
 	GOOS=windows $(GO) vet ./...
+
+lint:
+	@sh script/lint
+
+# What runs in parallel for real, under the race detector, which takes cgo.
+race:
+	@sh script/race
 
 setup:
 	@sh script/setup

@@ -130,6 +130,7 @@ func TestEC196(t *testing.T) {
 			}
 			// What is printed of them for people has no control characters.
 			e := finishCommand(t, commandWith(j, "explain", "--provider", j.provider, "-C", j.w))
+			//lint:ignore SA1011 any invalid byte is what is looked for
 			if e.exit != 0 || strings.ContainsAny(e.all(), "\x1b\xff") {
 				t.Errorf("explain in %q: exit %d, %q", name, e.exit, e.all())
 			}

@@ -202,10 +202,10 @@ func TestEC164(t *testing.T) {
 			}
 			return fmt.Sprint(entries)
 		}
-		before, beforeTop := outside(), tops()
+		beforeTop := tops()
 		status := "git --no-optional-locks -C sub -c core.fsmonitor=false status --porcelain --untracked-files=all --ignored"
 		clean := j.mustHost(status).stdout
-		before = outside()
+		before := outside()
 		for _, words := range [][]string{{"true"}, {"--", "false"}, {"-p", "read-only", "cat", "src/main.go"}, {"--json", "true"},
 			{"--no-network", "true"}, {"--home", "private", "true"}, {"--", "/nonexistent"}, {"--timeout", "50ms", "sleep", "9"}} {
 			finishCommand(t, j.command(words...))

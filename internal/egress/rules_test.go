@@ -175,10 +175,7 @@ func TestCompileRefuses(t *testing.T) {
 			}
 		}
 	}
-	var many []string
-	for _, s := range []string{"a:1000-1031", "a:2000-2031", "a:3000"} {
-		many = append(many, s)
-	}
+	many := []string{"a:1000-1031", "a:2000-2031", "a:3000"}
 	if _, err := Compile(policy.Network{Mode: policy.Gated, Allow: many}); fault.CodeOf(err) != fault.PolicyInvalid {
 		t.Errorf("65 ports: %v", err)
 	}

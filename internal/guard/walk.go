@@ -207,8 +207,7 @@ func (l *look) chain(c *syntax.BinaryCmd, in dirs) outcome {
 // last one in the shell itself.
 func (l *look) pipeline(c *syntax.BinaryCmd, in dirs) outcome {
 	var parts []*syntax.Stmt
-	var flat func(s *syntax.Stmt)
-	flat = func(s *syntax.Stmt) {
+	flat := func(s *syntax.Stmt) {
 		for {
 			b, ok := s.Cmd.(*syntax.BinaryCmd)
 			if !ok || b.Op == syntax.AndStmt || b.Op == syntax.OrStmt || len(s.Redirs) > 0 {

@@ -237,12 +237,9 @@ func changes() *rapid.Generator[[]policyfile.Change] {
 		"provider": {"auto", "native", "guard"}, "accept": {"secrets=none", "secrets=complete", "ipc=partial", "ipc=none", "limits=none", "network=partial"},
 		"approval": {"ask", "never"}, "audit": {"true", "false"},
 	}
-	names := make([]string, 0, len(pool))
-	for _, k := range strings.Fields(`profile commands reads allow-read allow-write protect lock allow-config network only-host
-		allow-host deny-host sni upstream publish fetch env set-env redact home no-scrub timeout max-output max-procs max-memory max-file-size
-		max-open-files max-cpu max-scratch 		provider accept approval audit`) {
-		names = append(names, k)
-	}
+	names := strings.Fields(`profile commands reads allow-read allow-write protect lock allow-config network only-host allow-host deny-host sni upstream
+		publish fetch env set-env redact home no-scrub timeout max-output max-procs max-memory max-file-size max-open-files max-cpu
+		max-scratch provider accept approval audit`)
 	return rapid.Custom(func(t *rapid.T) []policyfile.Change {
 		var out []policyfile.Change
 		for i := range rapid.IntRange(0, 5).Draw(t, "count") {

@@ -79,7 +79,7 @@ func Restrict(r Ruleset) error {
 		return fault.New(fault.Internal, "Landlock before no_new_privs")
 	}
 	w := r.walls()
-	attr := rulesetAttr{w.fs, w.net, w.scoped}
+	attr := rulesetAttr(w)
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
 	if errno != 0 {
 		return fault.Wrap(fault.IsolationUnavailable, "the kernel refused a Landlock ruleset", errno)
