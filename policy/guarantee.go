@@ -80,7 +80,8 @@ func ParseAccept(s string) (Guarantee, Grade, error) {
 // Required returns the grade that g must at least have before a command
 // starts under p.
 //
-// Read, write, secrets and process are required Complete, and so is network
+// Read, write, secrets and process are required Complete (write and secrets
+// Partial with Nested), and so is network
 // unless it is open, or Partial with an upstream proxy. Limits are required Complete once one of them is set
 // other than Time and OutputBytes, which need no help of the kernel. IPC is
 // required only as far as Accept names it: naming it is asking for it.
@@ -113,6 +114,10 @@ func (p Policy) builtin(g Guarantee) Grade {
 		return Complete
 	}
 	switch g {
+	case Write, Secrets:
+		if p.Nested {
+			return Partial
+		}
 	case NetworkGuarantee:
 		switch {
 		case p.Network.Mode == Open:

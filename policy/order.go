@@ -105,6 +105,7 @@ func (s scope) within(t scope) bool {
 		coveredBy(t.hidden, s.hidden) &&
 		coveredBy(minus(t.locked, s.hidden), s.locked) &&
 		s.commands <= t.commands &&
+		(!s.nested || t.nested) &&
 		s.networkWithin(t) &&
 		s.envWithin(t) &&
 		s.home <= t.home &&
@@ -177,6 +178,7 @@ func (s scope) meet(t scope) scope {
 		profile:  min(s.profile, t.profile),
 		hidden:   sorted(s.hidden, t.hidden),
 		commands: min(s.commands, t.commands),
+		nested:   s.nested && t.nested,
 		mode:     min(s.mode, t.mode),
 		home:     min(s.home, t.home),
 	}

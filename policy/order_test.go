@@ -39,6 +39,7 @@ func valid() *rapid.Generator[policy.Policy] {
 			Reads:     policy.Reads{System: rapid.Bool().Draw(t, "system")},
 			Read:      draw("read", somePaths),
 			Commands:  oneOf(policy.Inspection, policy.Any).Draw(t, "commands"),
+			Nested:    rapid.Bool().Draw(t, "nested"),
 			Home:      oneOf(policy.HomePrivate, policy.HomeWorkspace).Draw(t, "home"),
 			Limits: policy.Limits{
 				Time:         oneOf[time.Duration](0, 1, policy.BuiltinTime, time.Hour).Draw(t, "time"),

@@ -33,6 +33,10 @@ type Policy struct {
 	Protect Protect
 	// Commands says which commands may be started under ReadOnly.
 	Commands Commands
+	// Nested lets a command build sandboxes of its own: user namespaces, mount
+	// namespaces, and /proc in them. It costs the grade Complete of Write and
+	// Secrets, see [Policy.Required].
+	Nested bool
 	// Network says where bytes may go.
 	Network Network
 	// Env says which variables of the caller reach the command.

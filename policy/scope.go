@@ -18,6 +18,7 @@ type scope struct {
 	locked   []string
 	unlocked roots
 	commands Commands
+	nested   bool // always true under FullAccess
 	mode     NetworkMode
 	public   bool
 	anySNI   bool // always true with public
@@ -42,6 +43,7 @@ func scopeOf(p Policy) scope {
 		profile:  p.Profile,
 		hidden:   sorted(p.Protect.Hidden),
 		commands: strictly(p.Commands, Any),
+		nested:   p.Nested || p.Profile == FullAccess,
 		home:     strictly(p.Home, HomeWorkspace),
 		limits:   limitsOf(p.Limits),
 		passAll:  p.Env.NoScrub && p.Profile == FullAccess,
@@ -124,6 +126,7 @@ func (s scope) policy() Policy {
 		Write:    s.write,
 		Protect:  Protect{Hidden: s.hidden, Locked: s.locked, AllowConfig: s.unlocked},
 		Commands: s.commands,
+		Nested:   s.nested && s.profile != FullAccess,
 		Network: Network{Mode: s.mode, Public: s.public, AnySNI: s.anySNI && !s.public, Upstream: s.upstream,
 			Allow: s.allow, Deny: s.deny, Publish: s.publish},
 		Env:    Env{Pass: s.pass, Set: s.set, NoScrub: s.passAll, Redact: s.redact},

@@ -22,6 +22,9 @@ func Compile(p *plan.Plan) []Step {
 	steps := make([]Step, 0, 64+len(p.Masks)+2*len(p.Locks))
 
 	steps = append(steps, Foundation()...)
+	if p.Policy.Nested {
+		steps = append(steps, nested()...)
+	}
 	steps = append(steps, Step{Do: Tmpfs, Dst: "/dev/shm", Mode: 0o1777, Size: p.ShmBytes, Flags: NoExec})
 	for _, l := range p.Links {
 		steps = append(steps, Step{Do: Symlink, Dst: l.Path, Src: l.To, Flags: Make})
@@ -201,6 +204,16 @@ func proc() []Step {
 		steps = append(steps, Step{Do: MaskDir, Dst: path, Flags: Gone})
 	}
 	return steps
+}
+
+// nested gives a /proc back of which nothing is covered, since only whoever has
+// one may mount another, and lets namespaces be made.
+func nested() []Step {
+	return []Step{
+		{Do: Proc, Dst: "/proc"},
+		{Do: Sysctl, Dst: "/proc/sys/user/max_mnt_namespaces", Content: []byte("1000")},
+		{Do: Sysctl, Dst: "/proc/sys/user/max_user_namespaces", Content: []byte("1000")},
+	}
 }
 
 // pins looks at each pin with the place that it lies in: it never opens what

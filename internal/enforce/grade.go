@@ -79,13 +79,20 @@ func Grades(kind Kind, p *plan.Plan, m Machine) []Graded {
 	} else {
 		add(policy.Read, policy.Complete, how+": system folders by allowlist, the rest absent", "")
 	}
-	if kind == Native {
+	switch {
+	case p.Policy.Nested:
+		add(policy.Write, policy.Partial, "read-only mounts, which nested namespaces inherit locked", nestedWhy)
+	case kind == Native:
 		add(policy.Write, policy.Complete, "read-only mounts; no nested mount or user namespaces", "")
-	} else {
+	default:
 		add(policy.Write, policy.Complete, "read-only mounts; no nested user namespaces by system call filter", "")
 	}
-	add(policy.Secrets, policy.Complete, masksOver(len(p.Masks)),
-		"a secret that is created during the run is not hidden from it")
+	if p.Policy.Nested {
+		add(policy.Secrets, policy.Partial, masksOver(len(p.Masks))+", which nested namespaces inherit locked", nestedWhy)
+	} else {
+		add(policy.Secrets, policy.Complete, masksOver(len(p.Masks)),
+			"a secret that is created during the run is not hidden from it")
+	}
 	switch p.Policy.Network.Mode {
 	case policy.Offline:
 		add(policy.NetworkGuarantee, policy.Complete, "network namespace with a loopback of its own", "")
@@ -149,6 +156,9 @@ func limits(kind Kind, p *plan.Plan, m Machine) Graded {
 	}
 	return g(policy.Partial, "memory is not limited without --max-memory")
 }
+
+// nestedWhy is why nested sandboxes cost a grade.
+const nestedWhy = "from a mount namespace of its own a command can remove or replace a protected file, and more of the kernel can be reached"
 
 // masksOver says in words how many files are hidden.
 func masksOver(n int) string {

@@ -84,6 +84,7 @@ func New(verb string) *Flags {
 	f.Set.Func("env", "pass variable `NAME`, or set it by NAME=VALUE (repeatable)", f.rule("env", same))
 	f.Set.Func("redact", "keep the value of variable `NAME` out of all output, whatever it looks like (repeatable)", f.rule("redact", same))
 	f.Set.Func("home", "`HOME`: workspace (default) or private", f.rule("home", same))
+	f.Set.BoolFunc("nested", "let the command build sandboxes of its own (bwrap, tether, browsers); write and secrets are then Partial", f.rule("nested", same))
 	f.Set.BoolFunc("no-scrub", "pass the whole environment (full-access only)", f.rule("no-scrub", same))
 	f.Set.Func("commands", "what read-only may start, `WHICH`: inspection (default) or any", f.rule("commands", same))
 

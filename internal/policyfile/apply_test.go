@@ -231,14 +231,14 @@ func changes() *rapid.Generator[[]policyfile.Change] {
 		"allow-config": {".vscode", ".idea/x"}, "network": {"none", "gated", "open"},
 		"only-host": {"a.example", "b.example:22", "A.example", ""}, "allow-host": {"a.example", "c.example"}, "deny-host": {"a.example", "d.example"},
 		"sni": {"any", "listed"}, "upstream": {"environment", "http://p.example:3128"}, "publish": {"80", "81"}, "fetch": {"public"}, "env": {"A", "B", "A=1", "A=2"}, "set-env": {"A=1", "C=x"}, "redact": {"A", "B"},
-		"home": {"private", "workspace"}, "no-scrub": {"true", "false"}, "timeout": {"1s", "120s", "5m"},
+		"home": {"private", "workspace"}, "no-scrub": {"true", "false"}, "nested": {"true", "false"}, "timeout": {"1s", "120s", "5m"},
 		"max-output": {"1", "1M", "1G"}, "max-procs": {"1", "9"}, "max-memory": {"1M", "2T"}, "max-file-size": {"3"},
 		"max-open-files": {"16", "99"}, "max-cpu": {"1s", "5m"}, "max-scratch": {"1M", "9G"},
 		"provider": {"auto", "native", "guard"}, "accept": {"secrets=none", "secrets=complete", "ipc=partial", "ipc=none", "limits=none", "network=partial"},
 		"approval": {"ask", "never"}, "audit": {"true", "false"},
 	}
 	names := strings.Fields(`profile commands reads allow-read allow-write protect lock allow-config network only-host allow-host deny-host sni upstream
-		publish fetch env set-env redact home no-scrub timeout max-output max-procs max-memory max-file-size max-open-files max-cpu
+		publish fetch env set-env redact home no-scrub nested timeout max-output max-procs max-memory max-file-size max-open-files max-cpu
 		max-scratch provider accept approval audit`)
 	return rapid.Custom(func(t *rapid.T) []policyfile.Change {
 		var out []policyfile.Change

@@ -43,6 +43,7 @@ func keys() []key {
 		{"protect", list, `["*.sqlite"]`, "names, or paths with a slash, that are hidden besides the built-in ones"},
 		{"lock", list, `["deploy/**"]`, "names or paths that cannot be changed besides the built-in ones"},
 		{"allow-config", list, `[".vscode/settings.json"]`, "paths whose built-in lock is lifted"},
+		{"nested", truth, `true`, "let the command build sandboxes of its own (bwrap, tether, browsers); write and secrets are then graded Partial"},
 		{"network", word, `"gated"`, "`none`, `gated` (the default) or `open`"},
 		{"only-host", list, `["example.com"]`, "the only hosts that are reached: names, `*.name` (not the name itself), addresses, networks, each with ports such as `:443`, `:80,443` or `:3000-3010`"},
 		{"allow-host", list, `["example.com:8443"]`, "hosts that are reached besides; a rule without a port means 80 and 443; a name opens public addresses only, others, and the host's own, must be named by address, but for `localhost`"},
@@ -135,6 +136,8 @@ func set(e *Effective, c Change) (err error) {
 		p.Profile, err = policy.ParseProfile(s)
 	case "commands":
 		p.Commands, err = policy.ParseCommands(s)
+	case "nested":
+		p.Nested, err = boolean(s)
 	case "home":
 		p.Home, err = policy.ParseHome(s)
 	case "network":

@@ -123,6 +123,8 @@ func widens(below Effective, c Change) bool {
 		return !q.Within(p)
 	case "accept":
 		return slices.ContainsFunc(policy.Guarantees[:], func(g policy.Guarantee) bool { return q.Required(g) < p.Required(g) })
+	case "nested":
+		return q.Nested && !p.Nested
 	case "no-scrub":
 		return q.Env.NoScrub && !p.Env.NoScrub
 	case "audit":

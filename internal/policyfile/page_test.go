@@ -18,7 +18,7 @@ var pageSamples = map[string][]string{
 	"profile": {"read-only", "full-access"}, "commands": {"inspection", "any"}, "reads": {"/usr", "system"},
 	"allow-read": {"/srv"}, "allow-write": {"/srv"}, "protect": {"*.a"}, "lock": {"*.a"}, "allow-config": {".vscode"},
 	"network": {"none", "open"}, "only-host": {"a.example", "b.example"}, "allow-host": {"a.example"}, "deny-host": {"a.example"},
-	"sni": {"listed", "any"}, "upstream": {"environment"}, "publish": {"80"}, "fetch": {"public", "listed", "none"}, "env": {"A"}, "redact": {"DB_URL"}, "home": {"private", "workspace"}, "no-scrub": {"false", "true"},
+	"sni": {"listed", "any"}, "upstream": {"environment"}, "publish": {"80"}, "fetch": {"public", "listed", "none"}, "env": {"A"}, "redact": {"DB_URL"}, "home": {"private", "workspace"}, "no-scrub": {"false", "true"}, "nested": {"false", "true"},
 	"timeout": {"1s", "5h"}, "max-output": {"1", "9G"}, "max-procs": {"1", "9"}, "max-memory": {"1", "1G"}, "max-file-size": {"1", "2"},
 	"max-open-files": {"16", "17"}, "max-cpu": {"1s", "2s"}, "max-scratch": {"1", "2"},
 	"provider": {"native"}, "accept": {"secrets=complete", "secrets=none"}, "approval": {"never", "ask"}, "audit": {"true"},

@@ -36,6 +36,9 @@ func Render(e Effective) string {
 	r.list("protect", p.Protect.Hidden, false)
 	r.list("lock", p.Protect.Locked, false)
 	r.list("allow-config", p.Protect.AllowConfig, false)
+	if p.Nested {
+		r.bare("nested", "true")
+	}
 	r.network(p.Network)
 	if e.Fetch != "" {
 		r.scalar("fetch", e.Fetch)

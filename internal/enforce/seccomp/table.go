@@ -196,7 +196,7 @@ func privilegeRules() []Rule {
 		whyGroup       = "a set-gid file would lend root's group to whoever starts it on the host"
 	)
 	rules := []Rule{
-		{"openat2", 437, 437, ENOSYS, 0, nil, "its mode lies in memory, out of sight; programs fall back to openat"},
+		{"openat2", 437, 437, ENOSYS, LiftMounts, nil, "its mode lies in memory, out of sight; programs fall back to openat"},
 	}
 	for _, bit := range []struct {
 		mask uint32
@@ -248,7 +248,7 @@ func socketRules() []Rule {
 
 		route = 0
 
-		auto, icmp, tcp, udp, icmpv6 = 0, 1, 6, 17, 58
+		auto, icmp, tcp, udp, icmpv6, rawIP = 0, 1, 6, 17, 58, 255 // the last is for raw sockets alone
 	)
 	inet := in(0, afInet, afInet6)
 	typ := func(not bool, values ...uint32) Cond { return Cond{Arg: 1, Mask: typeMask, Not: not, In: values} }
@@ -260,9 +260,9 @@ func socketRules() []Rule {
 		{"socket", 41, 198, EACCES, LiftUnix, []Cond{in(0, afUnix)}, "reaches services outside by path"},
 		{"socket", 41, 198, EPROTONOSUPPORT, 0, []Cond{in(0, afNetlink), notIn(2, route)},
 			"audit, netfilter and other talk with the kernel; routing is what listing interfaces needs"},
-		{"socket", 41, 198, EPERM, 0, []Cond{inet, typ(false, raw, oldPk)}, "forges and overhears packets; ping falls back"},
-		{"socket", 41, 198, ESOCKTNOSUPPORT, 0, []Cond{inet, typ(true, stream, dgram)}, "rare transports by their type"},
-		{"socket", 41, 198, EPROTONOSUPPORT, 0, []Cond{inet, notIn(2, auto, icmp, tcp, udp, icmpv6)},
+		{"socket", 41, 198, EPERM, LiftUserNS, []Cond{inet, typ(false, raw, oldPk)}, "forges and overhears packets; ping falls back"},
+		{"socket", 41, 198, ESOCKTNOSUPPORT, 0, []Cond{inet, typ(true, stream, dgram, raw)}, "rare transports by their type"},
+		{"socket", 41, 198, EPROTONOSUPPORT, 0, []Cond{inet, notIn(2, auto, icmp, tcp, udp, icmpv6, rawIP)},
 			"sctp, dccp, smc and the like are seldom tried kernel code, and mptcp escapes rules made for tcp"},
 		{"socketpair", 53, 199, EOPNOTSUPP, 0, []Cond{notIn(0, afUnix)}, "only Unix sockets come in pairs; others would be rare kernel code"},
 		{"socketpair", 53, 199, ESOCKTNOSUPPORT, LiftUnix, []Cond{typ(true, stream, seqpacket)},

@@ -154,6 +154,7 @@ func order(p *plan.Plan, c world.Command, abi int, terminal bool) (enforce.Order
 		return o, nil
 	}
 	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH, Inet: true, Unix: true, SetGID: !p.Identity.Root,
+		NestedUserNS: p.Policy.Nested, NestedMounts: p.Policy.Nested,
 		Namespaced: true})
 	if err != nil {
 		return o, err
@@ -178,6 +179,9 @@ func startFirst(p *plan.Plan, c world.Command, machine enforce.Machine, job enfo
 	for _, kind := range kinds {
 		grades := enforce.Grades(kind, p, machine)
 		err := enforce.Meets(p.Policy, kind, grades)
+		if err == nil && p.Policy.Nested {
+			err = nestable(kind, p)
+		}
 		if kind == enforce.Unconfined {
 			err = nil // asked for in so many words
 		}
@@ -219,6 +223,21 @@ func orLess(first, weaker error) error {
 	}
 	e.What = "no provider holds this policy here: " + e.What
 	return e
+}
+
+// nestable says whether a command can build sandboxes of its own.
+func nestable(kind enforce.Kind, p *plan.Plan) error {
+	if kind != enforce.Native {
+		return fault.New(fault.SandboxUnavailable, "under provider "+string(kind)+" a command cannot build sandboxes of its own").
+			WithHint("--provider native --nested")
+	}
+	if p.Identity.UID == 0 {
+		// The kernel maps uid 0 once more only for those who may set capabilities
+		// of files (user_namespaces(7)), and no command may.
+		return fault.New(fault.SandboxUnavailable, "a command that is root inside cannot build sandboxes of its own").
+			WithHint("run it as an ordinary user, or in a workspace of one")
+	}
+	return nil
 }
 
 // start starts a job with one provider. It returns once the command runs, or
