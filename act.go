@@ -146,6 +146,14 @@ func outcomeCode(err error) fault.Code {
 	return code
 }
 
+// cancelled gives the error of a context that ended its code.
+func cancelled(err error) error {
+	if err != nil && fault.CodeOf(err) == fault.Internal && outcomeCode(err) == fault.Cancelled {
+		return fault.Wrap(fault.Cancelled, "the call was taken back, and every process that it started is killed", err)
+	}
+	return err
+}
+
 // denies tells whether an error is the refusal of something, as opposed to its
 // failure.
 func denies(err error) bool {

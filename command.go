@@ -74,8 +74,8 @@ func (c Command) argv() ([]string, error) {
 
 // Run runs a command to its end under the session's policy.
 //
-// When ctx ends the whole process tree is killed before Run returns, with the
-// error of ctx. A child that the command left in the background is killed when
+// When ctx ends the whole process tree is killed before Run returns CANCELLED,
+// which wraps the error of ctx. A child that the command left in the background is killed when
 // the command itself has ended. Run does not judge what the command means
 // beyond the guard's look (see package internal/guard). With an error the result
 // holds nothing but what was found in the workspace nevertheless.
@@ -109,6 +109,7 @@ func (s *Session) do(ctx context.Context, c Command, argv []string) (Result, err
 	if errors.Is(err, errStale) {
 		err = fault.Wrap(fault.IsolationUnavailable, "the session does not hold still", err)
 	}
+	err = cancelled(err)
 	s.remedies(&res)
 	a.settle(&res, err)
 	if err == nil {

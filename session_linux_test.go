@@ -174,7 +174,7 @@ func TestCancelKillsTheTree(t *testing.T) {
 			begin := time.Now()
 			_, err := s.Run(ctx, tether.Command{Shell: `trap '' TERM INT HUP
 (setsid sh -c 'trap "" TERM INT HUP; while :; do echo x >> beat; sleep 0.01; done' &) & sleep 300`})
-			if !errors.Is(err, context.Canceled) {
+			if !errors.Is(err, context.Canceled) || fault.CodeOf(err) != fault.Cancelled {
 				t.Fatalf("got %v, want that it was canceled", err)
 			}
 			if took := time.Since(begin); took > 20*time.Second {

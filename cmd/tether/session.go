@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -48,6 +49,7 @@ type sessionArgs struct {
 	read, write, host, mode string
 	scope, why              string
 	expires                 time.Duration
+	removed                 []string // what rm removed so far; nil for other words
 }
 
 func sessionVerb(args []string, std stdio) (int, error) {
@@ -99,7 +101,11 @@ func (a *sessionArgs) failed(err error) (int, error) {
 	if err == nil || !a.json || errors.Is(err, flagset.ErrHelp) {
 		return 0, err
 	}
-	_ = writeJSON(a.std.out, map[string]any{"error": errorObject(err)})
+	told := map[string]any{"error": errorObject(err)}
+	if a.removed != nil {
+		told["removed"] = a.removed
+	}
+	_ = writeJSON(a.std.out, told)
 	return exitOurs, nil
 }
 
@@ -163,10 +169,23 @@ func inStore(f func(*tether.Sessions) error) error {
 	return f(s)
 }
 
-// inSession calls f with a session that exists.
-func inSession(id string, f func(*tether.Session) error) error {
+// typed is the answer of a person who typed exactly what is asked, and has no
+// terminal to be asked on: it is as good as typing the grant.
+type typed struct{}
+
+// Approve is yes, once, to a mode.
+func (typed) Approve(_ context.Context, q tether.Question) (tether.Answer, error) {
+	if q.Grant.Mode == "" {
+		return tether.Answer{}, nil
+	}
+	return tether.Answer{Scope: fact.Once, By: fact.Person, Why: "typed"}, nil
+}
+
+// inSession calls f with a session that exists. Where there is no terminal, the
+// one who answers is without.
+func inSession(id string, without tether.Approver, f func(*tether.Session) error) error {
 	return inStore(func(store *tether.Sessions) error {
-		var asker tether.Approver
+		asker := without
 		if a := terminal(); a != nil {
 			asker = a
 		}
@@ -191,7 +210,7 @@ func (a *sessionArgs) enter(rest []string) error {
 	if err != nil {
 		return err
 	}
-	return inSession(rest[0], func(s *tether.Session) error { return a.then(s, rest[0], s.EnterMode(background, to, a.request())) })
+	return inSession(rest[0], typed{}, func(s *tether.Session) error { return a.then(s, rest[0], s.EnterMode(background, to, a.request())) })
 }
 
 func (a *sessionArgs) preset(rest []string) error {
@@ -202,7 +221,7 @@ func (a *sessionArgs) preset(rest []string) error {
 	if err != nil {
 		return err
 	}
-	return inSession(rest[0], func(s *tether.Session) error { return a.then(s, rest[0], s.SelectPreset(background, p, a.request())) })
+	return inSession(rest[0], typed{}, func(s *tether.Session) error { return a.then(s, rest[0], s.SelectPreset(background, p, a.request())) })
 }
 
 // then tells what holds after a change.
@@ -241,7 +260,7 @@ func (a *sessionArgs) grant(rest []string) error {
 	if a.expires > 0 {
 		g.Expires = time.Now().Add(a.expires)
 	}
-	return inSession(rest[0], func(s *tether.Session) error {
+	return inSession(rest[0], nil, func(s *tether.Session) error {
 		id, err := s.Grant(background, g, a.request())
 		if err != nil {
 			return err
@@ -258,7 +277,7 @@ func (a *sessionArgs) revoke(rest []string) error {
 	if err := operands(rest, 2, "ID and GRANT"); err != nil {
 		return err
 	}
-	return inSession(rest[0], func(s *tether.Session) error {
+	return inSession(rest[0], nil, func(s *tether.Session) error {
 		err := s.Revoke(background, rest[1], a.request())
 		if e, ok := errors.AsType[*fault.Error](err); ok && e.Hint == "" {
 			err = e.WithHint("tether session show " + rest[0])
@@ -275,15 +294,15 @@ func (a *sessionArgs) remove(rest []string) error {
 		return operands(rest, 1, "ID")
 	}
 	return inStore(func(s *tether.Sessions) error {
+		a.removed = []string{}
 		for _, id := range rest {
 			if err := s.Remove(id); err != nil {
 				return err
 			}
-			if a.json {
-				if err := writeJSON(a.std.out, map[string]string{"removed": id}); err != nil {
-					return err
-				}
-			}
+			a.removed = append(a.removed, id)
+		}
+		if a.json {
+			return writeJSON(a.std.out, map[string]any{"removed": a.removed})
 		}
 		return nil
 	})
