@@ -34,7 +34,7 @@ exec "$@"`
 // watch is run by the system's shell outside. It waits for its input to end
 // without a word, which says that we are gone, and ends the session.
 const watch = `read -r said && exit
-kill -9 -- "-$1"`
+kill -KILL "-$1"`
 
 // arguments are those of the program that starts the command, itself included.
 // An empty profile starts it without a sandbox.
