@@ -28,7 +28,8 @@
 // the command is lost with it. From a terminal, what was typed ahead. Two
 // commands that read one pipe at the same time would get the same bytes.
 //
-// Outside Linux there are only pipes, copied without these refinements.
+// Outside Linux bytes are copied without these refinements; a terminal of ours
+// there is on macOS alone, where input and output both are one.
 package stream
 
 import (

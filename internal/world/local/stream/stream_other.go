@@ -6,17 +6,12 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
 
 	"github.com/tether-sandbox/tether/fault"
 )
-
-// Open gives the command pipes.
-func Open(o Options) (*Set, error) { return Pipes(o) }
-
-// PTY refuses: there is no terminal of ours on this system yet.
-func PTY(Options) (*Set, error) {
-	return nil, fault.Wrap(fault.SandboxUnavailable, "no terminal for the command on this system", errors.ErrUnsupported)
-}
 
 // Pipes gives the command pipes.
 func Pipes(o Options) (*Set, error) {
@@ -62,7 +57,14 @@ func (s *Set) openOutput(i int, w io.Writer, o Options) error {
 		return fault.Wrap(fault.IsolationUnavailable, "cannot make a pipe", err)
 	}
 	s.child[i] = theirs
-	flow := &writerFlow{src: ours, to: w}
+	s.out = append(s.out, newJob(s.carry(ours, w, o)))
+	return nil
+}
+
+// carry takes output from src to w: through the filter where that is a terminal,
+// and through what the caller put before it.
+func (s *Set) carry(src *os.File, w io.Writer, o Options) *writerFlow {
+	flow := &writerFlow{src: src, to: w}
 	if f, isFile := w.(*os.File); isFile && IsTerminal(f) {
 		filter := NewFilter(w)
 		s.filters = append(s.filters, filter)
@@ -81,8 +83,7 @@ func (s *Set) openOutput(i int, w io.Writer, o Options) error {
 			}
 		}
 	}
-	s.out = append(s.out, newJob(flow))
-	return nil
+	return flow
 }
 
 func (s *Set) null(i, flag int) error {
@@ -95,26 +96,54 @@ func (s *Set) null(i, flag int) error {
 }
 
 // writerFlow carries output until its end, which comes when the last holder of
-// the pipe is gone.
+// the pipe is gone, or, once the command is over, when nothing comes any more:
+// whoever has escaped may hold it for ever.
 type writerFlow struct {
 	src  *os.File
 	to   io.Writer
 	last func() error
+	over atomic.Bool
 }
+
+// drain is how long output is waited for once the command is over.
+const drain = 200 * time.Millisecond
 
 func (f *writerFlow) run() error {
 	defer f.src.Close()
-	_, err := io.Copy(struct{ io.Writer }{f.to}, struct{ io.Reader }{f.src})
+	err := f.copy()
 	if f.last != nil {
 		err = errors.Join(err, f.last())
-	}
-	if errors.Is(err, os.ErrClosed) {
-		return nil
 	}
 	return err
 }
 
-func (f *writerFlow) settle()       {}
+func (f *writerFlow) copy() error {
+	buf := make([]byte, 32<<10)
+	for {
+		if f.over.Load() {
+			_ = f.src.SetReadDeadline(time.Now().Add(drain)) // what knows no deadlines ends by itself
+		}
+		n, err := f.src.Read(buf)
+		if n > 0 {
+			if _, err := f.to.Write(buf[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case err == nil:
+		case err == io.EOF, errors.Is(err, os.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded),
+			errors.Is(err, syscall.EIO): // a terminal that nobody holds any more
+			return nil
+		default:
+			return err
+		}
+	}
+}
+
+func (f *writerFlow) settle() {
+	f.over.Store(true)
+	_ = f.src.SetReadDeadline(time.Now().Add(drain))
+}
 func (f *writerFlow) abort()        { f.src.Close() }
 func (f *writerFlow) release()      { f.src.Close() }
 func (f *writerFlow) foreign() bool { return true }
