@@ -1,6 +1,7 @@
 package seatbelt_test
 
 import (
+	"flag"
 	"strings"
 	"testing"
 
@@ -212,4 +213,18 @@ func TestProfileIsThePlan(t *testing.T) {
 	if asked < 10_000 || kinds[true] < 1000 || kinds[false] < 1000 {
 		t.Errorf("%d questions, answers %v: too few", asked, kinds)
 	}
+}
+
+// rapidChecks makes a test that grows trees of files a shorter one, unless it was
+// told how many there should be.
+func rapidChecks(t *testing.T, n string) (restore func()) {
+	t.Helper()
+	f := flag.Lookup("rapid.checks")
+	if f == nil || f.Value.String() != f.DefValue {
+		return nil
+	}
+	if err := f.Value.Set(n); err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = f.Value.Set(f.DefValue) }
 }
