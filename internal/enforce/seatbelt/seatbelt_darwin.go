@@ -126,9 +126,15 @@ func (p *process) guard() error {
 func (p *process) reap() {
 	defer close(p.gone)
 	// The leader stays a zombie, and its number ours, until all else is dead.
-	p.err = p.tree.await()
-	p.tree.kill()
+	// Where that cannot be waited for, the rest is ended after it.
+	awaited := p.tree.await() == nil
+	if awaited {
+		p.tree.kill()
+	}
 	err := p.cmd.Wait()
+	if !awaited {
+		p.tree.kill()
+	}
 	p.mu.Lock()
 	p.done = true
 	p.mu.Unlock()

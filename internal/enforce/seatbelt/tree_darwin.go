@@ -32,7 +32,10 @@ func (t tree) await() error {
 	ev := unix.Kevent_t{Ident: uint64(t.leader), Filter: unix.EVFILT_PROC, Flags: unix.EV_ADD | unix.EV_ONESHOT, Fflags: unix.NOTE_EXIT}
 	var got [1]unix.Kevent_t
 	for {
-		_, err := unix.Kevent(kq, []unix.Kevent_t{ev}, got[:], nil)
+		n, err := unix.Kevent(kq, []unix.Kevent_t{ev}, got[:], nil)
+		if err == nil && n == 1 && got[0].Flags&unix.EV_ERROR != 0 {
+			err = syscall.Errno(got[0].Data)
+		}
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.ESRCH):
