@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv("TETHER_TEST_SERVER") != "" {
 		serveInternet()
 	}
+	if os.Getenv(containVariable) != "" {
+		contain()
+	}
 	dir, err := os.MkdirTemp("", "tether-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -84,11 +84,13 @@ func (r *resolver) own() {
 		if err != nil {
 			continue
 		}
+		r.p.Own = append(r.p.Own, real)
 		if slices.ContainsFunc(r.p.Views, func(v View) bool { return v.Origin != System && v.At == "" && inside(real, v.Path) }) {
 			r.p.Masks = append(r.p.Masks, secrets.Mask{Path: real, Kind: secrets.MaskDir, Why: "Tether's own files"})
 		}
 	}
 	for _, real := range Programs(r.host.Executable) {
+		r.p.Own = append(r.p.Own, real)
 		_, err := os.Lstat(real)
 		switch {
 		case !r.writable(real):
@@ -100,6 +102,7 @@ func (r *resolver) own() {
 		r.pinAbove(real)
 	}
 	for _, link := range linksOn(r.host.Called) {
+		r.p.Own = append(r.p.Own, link)
 		// No mount can hold a link; whoever puts another in its place is found.
 		r.pinAbove(link)
 		if info, err := os.Lstat(link); err == nil && r.writable(link) {

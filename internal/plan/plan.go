@@ -46,6 +46,9 @@ type Plan struct {
 	ShmBytes int64
 	// Locks are paths that stay readable and cannot be changed.
 	Locks []Lock
+	// Own are Tether's own files and folders, of which the command may change
+	// none. Locks and masks hold those that it could.
+	Own []string
 	// Held are places that belong to what lies there now. No lock keeps a folder
 	// around one from being moved, so they are looked at again afterwards.
 	Held []Held

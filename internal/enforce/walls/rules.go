@@ -57,6 +57,14 @@ const tmp = "/tmp"
 
 // Translate turns a plan into rules. It changes nothing on the machine.
 func Translate(p *plan.Plan, host Host) (World, error) {
+	for _, own := range p.Own {
+		for i := range p.Views {
+			if v := &p.Views[i]; v.Writable && v.At == "" && (own == v.Path || below(own, v.Path)) {
+				return World{}, fault.New(fault.SandboxUnavailable, "provider landlock cannot lock "+own+", which is Tether's own, in the writable folder "+v.Path).
+					WithHint("keep tether and its folders outside of what commands write")
+			}
+		}
+	}
 	t := &translator{p: p, host: host, rules: map[string]enforce.Flags{}}
 	t.move()
 	t.close()

@@ -158,3 +158,17 @@ func TestClosedStaysClosed(t *testing.T) {
 		}
 	})
 }
+
+// TestOwnFiles: what is Tether's own is never writable, whatever is accepted.
+func TestOwnFiles(t *testing.T) {
+	for _, c := range []struct {
+		own  string
+		want bool
+	}{{"/home/u/w/bin/tether", false}, {"/home/u/w", false}, {"/home/u/bin/tether", true}, {"/data/read/tether", true}, {"/state", true}} {
+		p := enforcetest.Plan()
+		p.Own = []string{c.own}
+		if _, err := walls.Translate(p, walls.Host{Private: "/private", List: machine().list}); (err == nil) != c.want {
+			t.Errorf("%s: got %v, want it taken: %v", c.own, err, c.want)
+		}
+	}
+}

@@ -221,7 +221,7 @@ func orLess(first, weaker error) error {
 	if fix := fault.HintOf(first); fix != "" && !strings.HasPrefix(fix, "--accept ") {
 		e.Hint = fix + "; or, if less will do: " + accept
 	}
-	e.What = "no provider holds this policy here: " + e.What
+	e.What = "no provider holds this policy here: " + fault.TextOf(weaker) + "; " + e.What
 	return e
 }
 

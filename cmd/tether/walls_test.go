@@ -1,0 +1,163 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tether-sandbox/tether/internal/enforce/landlock"
+	"github.com/tether-sandbox/tether/internal/enforce/seccomp"
+	"github.com/tether-sandbox/tether/internal/need"
+)
+
+// containVariable makes the test binary put a container's filter round itself
+// and become the program that its arguments name.
+const containVariable = "TETHER_TEST_CONTAIN"
+
+// contain refuses namespaces as the filters of containers do.
+func contain() {
+	const (
+		load, and, ifEq, ret = 0x20, 0x54, 0x15, 0x06
+		newNamespaces        = 0x7e020000
+		allow, refuse        = 0x7fff0000, 0x00050000
+	)
+	runtime.LockOSThread()
+	prog := []seccomp.Insn{{Code: load}}
+	for _, c := range []struct {
+		nr    int
+		errno syscall.Errno
+	}{{unix.SYS_CLONE3, syscall.ENOSYS}, {unix.SYS_UNSHARE, syscall.EPERM}, {unix.SYS_SETNS, syscall.EPERM}, {unix.SYS_MOUNT, syscall.EPERM}} {
+		prog = append(prog, seccomp.Insn{Code: ifEq, Jf: 1, K: uint32(c.nr)}, seccomp.Insn{Code: ret, K: refuse | uint32(c.errno)})
+	}
+	prog = append(prog, seccomp.Insn{Code: ifEq, Jf: 4, K: uint32(unix.SYS_CLONE)}, seccomp.Insn{Code: load, K: 16},
+		seccomp.Insn{Code: and, K: newNamespaces}, seccomp.Insn{Code: ifEq, Jt: 1},
+		seccomp.Insn{Code: ret, K: refuse | uint32(syscall.EPERM)}, seccomp.Insn{Code: ret, K: allow})
+	err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	if err == nil {
+		err = seccomp.Load(prog)
+	}
+	if err == nil {
+		_ = os.Unsetenv(containVariable)
+		err = syscall.Exec(os.Args[1], os.Args[1:], os.Environ())
+	}
+	fmt.Fprintln(os.Stderr, "contain:", err)
+	os.Exit(99)
+}
+
+// confinements take user namespaces away from a command, each in its own way.
+func confinements() map[string]func(t *testing.T, cmd *exec.Cmd) {
+	return map[string]func(t *testing.T, cmd *exec.Cmd){
+		"a limit of none": func(_ *testing.T, cmd *exec.Cmd) {
+			// The limit is one of this user namespace alone.
+			const sysResource = 24
+			cmd.Args = append([]string{"sh", "-c", `echo 0 >/proc/sys/user/max_user_namespaces || exit 99; exec "$@"`, "sh"}, cmd.Args...)
+			cmd.Path = "/bin/sh"
+			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, AmbientCaps: []uintptr{sysResource},
+				UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
+				GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}}
+		},
+		"a filter": func(t *testing.T, cmd *exec.Cmd) {
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd.Args = append([]string{self}, cmd.Args...)
+			cmd.Path, cmd.Env = self, append(cmd.Env, containVariable+"=1")
+		},
+	}
+}
+
+// TestWithoutNamespaces: where user namespaces are refused, nothing runs unless
+// less is accepted, the error names the flags that accept it, and what they
+// accept is then held.
+func TestWithoutNamespaces(t *testing.T) {
+	if abi, err := landlock.ABI(); err != nil || abi < 6 {
+		need.Missing(t, "landlock", "it takes ABI 6")
+	}
+	for name, confine := range confinements() {
+		t.Run(name, func(t *testing.T) {
+			j := newJail(t, "auto")
+			run := func(words ...string) result {
+				t.Helper()
+				cmd := exec.Command(binary, append([]string{"run", "-C", j.w}, words...)...)
+				cmd.Env, cmd.Dir = j.env, j.w
+				confine(t, cmd)
+				return finishCommand(t, cmd)
+			}
+			read := []string{"--accept", "read=partial"} // root of a user namespace is not unknown to the host
+			if r := j.run("echo ran", read...); r.stdout != "ran\n" {
+				t.Fatalf("control: without the confinement: %q", r.all())
+			}
+			for _, p := range []string{"native", "bwrap"} {
+				r := run("--provider", p, read[0], read[1], "--", "touch", "ran")
+				if r.exit != exitOurs || !strings.Contains(r.stderr, "_UNAVAILABLE") {
+					t.Fatalf("%s: exit %d, %q; want it refused", p, r.exit, r.all())
+				}
+				j.absent("ran")
+			}
+			// The flags that the hint names, typed as they stand.
+			hinted := func() []string {
+				t.Helper()
+				r := run("--", "touch", "ran")
+				_, hint, ok := strings.Cut(r.stderr, "--accept ")
+				if r.exit != exitOurs || !ok {
+					t.Fatalf("exit %d, %q; want it refused, and the flags named", r.exit, r.all())
+				}
+				j.absent("ran")
+				return strings.Fields("--accept " + hint)
+			}
+			flags := hinted()
+			if strings.Contains(strings.Join(flags, " "), "secrets") {
+				t.Errorf("%q: nothing is hidden here", flags)
+			}
+			j.write(filepath.Join(j.out, "notes"), j.secret)
+			r := run(append(flags, "--json", "--", "sh", "-c", "echo made >made; echo tmp >$TMPDIR/t && cat $TMPDIR/t; echo x >"+j.out+"/made; cat "+j.out+"/notes; echo $TMPDIR >tmp")...)
+			var got struct {
+				Exit   int
+				Stdout string
+				Report struct {
+					Provider, Overall string
+					Tried             []string
+				}
+			}
+			if err := json.Unmarshal([]byte(r.stdout), &got); err != nil {
+				t.Fatalf("%v: %q", err, r.all())
+			}
+			if got.Report.Provider != "landlock" || len(got.Report.Tried) != 2 || got.Stdout != "tmp\n" {
+				t.Errorf("got %+v", got)
+			}
+			j.noSecret(r)
+			j.unchanged("made", "made\n")
+			j.absent(filepath.Join(j.out, "made"))
+			if tmp, err := os.ReadFile(filepath.Join(j.w, "tmp")); err != nil || len(tmp) < 10 {
+				t.Errorf("the temporary folder: %q, %v", tmp, err)
+			} else {
+				j.absent(strings.TrimSpace(string(tmp)))
+			}
+			j.plant(".env")
+			if r := run(append(flags, "--", "touch", "ran")...); r.exit != exitOurs || !strings.Contains(r.stderr, "git worktree") {
+				t.Errorf("with a hidden file: exit %d, %q; want it refused, and another way shown", r.exit, r.all())
+			}
+			j.absent("ran")
+			if more := hinted(); !strings.Contains(strings.Join(more, " "), "secrets=None") {
+				t.Errorf("with a hidden file: %q, want secrets=None named", more)
+			} else if r := run(append(more, "--", "echo", "ran")...); r.stdout != "ran\n" {
+				t.Errorf("with all that is named: %q", r.all())
+			}
+			// What is only read is opened round what is hidden.
+			r = run(append(flags, "-p", "read-only", "--commands", "any", "--", "sh", "-c", "cat .env; cat made; echo x >new")...)
+			if r.stdout != "made\n" || strings.Contains(r.all(), j.secret) {
+				t.Errorf("read-only: %q, want the hidden file closed and the other one open", r.all())
+			}
+			j.absent("new")
+		})
+	}
+}
