@@ -31,7 +31,7 @@ var landlockLimits = map[string]string{
 	"EC-053": "processes of the host are seen; signals, tracing, and what is private of them are refused",
 	"EC-059": "processes are not counted: without a user namespace the kernel counts all of the user's; --max-procs is refused",
 	"EC-061": seen,
-	"EC-163": "it is about namespaces that a kernel lacks", "EC-214": "it is about namespaces that a kernel lacks",
+	"EC-214": "it is about namespaces that a kernel lacks",
 	"EC-044": seen,
 	"EC-045": notLocked,
 	"EC-049": ownTmp,

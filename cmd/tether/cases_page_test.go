@@ -63,13 +63,15 @@ type suite struct {
 	tested   map[string]string // a case to the file of its test
 	verdicts map[string]string // a case to what a table says of it
 	texts    map[string]string // string constants of the tables
+	walls    map[string]string // a case that runs under provider landlock to nothing, or to why it does not hold there
 }
 
 // readSuite parses all test files: functions called TestECnnn, and variables
 // called xxxCases that are tables of verdicts.
 func readSuite(t *testing.T, top string) suite {
 	t.Helper()
-	s := suite{tested: map[string]string{}, verdicts: map[string]string{}, texts: map[string]string{}}
+	s := suite{tested: map[string]string{}, verdicts: map[string]string{}, texts: map[string]string{}, walls: map[string]string{}}
+	var limits *ast.CompositeLit
 	name := regexp.MustCompile(`^TestEC([0-9]{3})([A-Z_]|$)`)
 	var tables []*ast.CompositeLit
 	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
@@ -91,6 +93,9 @@ func readSuite(t *testing.T, top string) suite {
 			case *ast.FuncDecl:
 				if m := name.FindStringSubmatch(d.Name.Name); m != nil && d.Recv == nil {
 					s.tested["EC-"+m[1]] = path
+					if calls(d, "providers") {
+						s.walls["EC-"+m[1]] = ""
+					}
 				}
 			case *ast.GenDecl:
 				for _, spec := range d.Specs {
@@ -102,6 +107,8 @@ func readSuite(t *testing.T, top string) suite {
 						if _, ok := table.Type.(*ast.MapType); ok {
 							tables = append(tables, table)
 						}
+					} else if ok && v.Names[0].Name == "landlockLimits" {
+						limits = table
 					} else if text, ok := s.text(v.Values[0]); ok {
 						s.texts[v.Names[0].Name] = text
 					}
@@ -112,6 +119,15 @@ func readSuite(t *testing.T, top string) suite {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, e := range limits.Elts {
+		kv := e.(*ast.KeyValueExpr)
+		number, ok1 := s.text(kv.Key)
+		text, ok2 := s.text(kv.Value)
+		if _, runs := s.walls[number]; !runs || !ok1 || !ok2 || text == "" {
+			t.Errorf("landlockLimits: %q is no case that runs under every provider, or has no reason", number)
+		}
+		s.walls[number] = "limit: " + text
 	}
 	for _, table := range tables {
 		for _, e := range table.Elts {
@@ -131,6 +147,19 @@ func readSuite(t *testing.T, top string) suite {
 		}
 	}
 	return s
+}
+
+// calls says whether a function calls another one by its name.
+func calls(f *ast.FuncDecl, name string) bool {
+	found := false
+	ast.Inspect(f, func(n ast.Node) bool {
+		if c, ok := n.(*ast.CallExpr); ok {
+			id, ok := c.Fun.(*ast.Ident)
+			found = found || ok && id.Name == name
+		}
+		return !found
+	})
+	return found
 }
 
 // text is the value of a string, also of several that are added.
@@ -213,7 +242,7 @@ func TestCasesPage(t *testing.T) {
 
 	belt := seatbeltColumn(t, all)
 	var rows bytes.Buffer
-	holds, limited := 0, 0
+	holds, limited, same, less := 0, 0, 0, 0
 	for _, c := range all {
 		verdict := "not yet: no test stands for it"
 		if text, ok := s.verdicts[c.number]; ok && text == "" {
@@ -227,7 +256,17 @@ func TestCasesPage(t *testing.T) {
 		} else if why := notYet[c.category]; why != "" {
 			verdict = "not yet: " + why
 		}
-		fmt.Fprintf(&rows, "| %s | %s | %s | %s | %s |\n", c.number, c.category, strings.ReplaceAll(c.title, "|", `\|`), verdict, belt[c.number])
+		walls, runs := s.walls[c.number]
+		switch {
+		case !runs:
+			walls = "-"
+		case walls == "":
+			walls = "the same"
+			same++
+		default:
+			less++
+		}
+		fmt.Fprintf(&rows, "| %s | %s | %s | %s | %s | %s |\n", c.number, c.category, strings.ReplaceAll(c.title, "|", `\|`), verdict, walls, belt[c.number])
 	}
 	var page bytes.Buffer
 	fmt.Fprintf(&page, `# Acceptance cases
@@ -236,14 +275,16 @@ Made from the tests by `+"`go test ./cmd/tether -run TestCasesPage -update`"+`. 
 sandboxes of this sort. One that *holds* has a test called after its number that passes on every kernel provider it is about; a
 *limit* is tested as far as it holds, and says where it ends. Numbers have gaps.
 
-The column seatbelt is about macOS, where none of this was run yet: a case that *holds by evaluation* is decided by the profile, which
-tests on Linux ask the questions of the case; *shared code* is what no provider touches, and is the same as on Linux.
+The provider landlock, which has no namespaces, runs the same tests: its column says where it holds less, and has a dash where a case
+is not about a provider, or is tested in another way. The column seatbelt is about macOS, where none of this was run yet: a case that
+*holds by evaluation* is decided by the profile, which tests on Linux ask the questions of the case; *shared code* is what no provider
+touches, and is the same as on Linux.
 
-Of %d cases %d hold, %d of them with a limit; %d are not yet done.
+Of %d cases %d hold, %d of them with a limit; %d are not yet done. Of those that are run under landlock %d hold in the same way, %d do not.
 
-| Case | Category | What | Verdict | seatbelt |
-|---|---|---|---|---|
-`, len(all), holds+limited, limited, len(all)-holds-limited)
+| Case | Category | What | Verdict | landlock | seatbelt |
+|---|---|---|---|---|---|
+`, len(all), holds+limited, limited, len(all)-holds-limited, same, less)
 	page.Write(rows.Bytes())
 	const path = "../../docs/cases.md"
 	if *update {
