@@ -120,7 +120,7 @@ func (e *Explanation) shown(p *plan.Plan) {
 		e.Shown = append(e.Shown, fmt.Sprintf("%s (%s, %s)", line, origin(v.Origin), mode))
 	}
 	for _, x := range p.Scratch {
-		if x.Writable {
+		if x.Writable && !(e.Report.Provider == string(enforce.Landlock) && x.Path == "/var/tmp") {
 			where := " (private, in memory)"
 			if e.Report.Provider == string(enforce.Landlock) {
 				where = " (private; elsewhere, see TMPDIR and XDG_DATA_HOME)"

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/tether-sandbox/tether/fault"
@@ -24,7 +25,12 @@ const mostSearched = 200_000
 func rootsOwn(p *plan.Plan) ([]string, error) {
 	var closed []string
 	n := 0
-	for _, top := range searched {
+	for i := range p.Views {
+		v := &p.Views[i]
+		top := v.Path
+		if v.Origin != plan.System || !slices.ContainsFunc(searched[:], func(s string) bool { return top == s || below(top, s) }) {
+			continue
+		}
 		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			if n++; n > mostSearched {
 				return fault.New(fault.SandboxUnavailable, top+" holds too much to be searched for what only root may read").

@@ -37,8 +37,9 @@ type Host struct {
 	// Closed are paths that must stay closed besides the plan's: what the
 	// command's ids could open by owning it.
 	Closed []string
-	// NoCache says that the command's ids do not reach the folder of caches.
-	NoCache bool
+	// NoState says that the command's ids do not reach the state folder, in which
+	// the caches and a session's /tmp are.
+	NoState bool
 }
 
 // World is what a plan comes to.
@@ -104,12 +105,17 @@ func (t *translator) move() {
 	add(plan.Private, t.host.Private+"/run")
 	add(tmp, t.host.Private+tmp)
 	for i := range t.p.Views {
-		if v := &t.p.Views[i]; v.At != "" && !(v.Origin == plan.Cache && t.host.NoCache) {
+		if v := &t.p.Views[i]; v.At != "" && !t.unreached(v) {
 			t.moved = slices.DeleteFunc(t.moved, func(m move) bool { return m.from == v.At })
 			add(v.At, v.Path)
 		}
 	}
 	slices.SortFunc(t.moved, func(a, b move) int { return cmp.Compare(len(b.from), len(a.from)) })
+}
+
+// unreached says whether an empty folder of this run takes the place of a view.
+func (t *translator) unreached(v *plan.View) bool {
+	return t.host.NoState && (v.Origin == plan.Cache || v.Origin == plan.Tmp)
 }
 
 // place returns where a path of the plan's private places lies on the host.
@@ -157,8 +163,15 @@ func Conceals(l *plan.Lock) bool { return l.Content != nil && !strings.HasPrefix
 
 // view opens what one view shows.
 func (t *translator) view(v *plan.View) error {
-	if v.Origin == plan.Cache && t.host.NoCache {
-		return nil // an empty folder of this run takes its place
+	if t.unreached(v) {
+		at, _ := t.place(v.At)
+		t.dir(at, 0o700)
+		if v.Writable {
+			t.open(at, 0)
+		} else {
+			t.open(at, enforce.ReadOnly)
+		}
+		return nil
 	}
 	flags := enforce.Flags(0)
 	if !v.Writable {
@@ -266,11 +279,6 @@ func (t *translator) private() {
 			flags = 0
 		}
 		t.open(at, flags)
-	}
-	if t.host.NoCache && t.p.Cache != "" {
-		at, _ := t.place(t.p.Cache)
-		t.dir(at, 0o700)
-		t.open(at, 0)
 	}
 	for _, d := range t.p.Dirs {
 		if at, ok := t.place(strings.TrimSuffix(d, "/")); ok && strings.HasSuffix(d, "/") {

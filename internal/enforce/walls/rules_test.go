@@ -65,7 +65,7 @@ func TestGolden(t *testing.T) {
 		"write":    func(*plan.Plan, *walls.Host) {},
 		"readonly": func(p *plan.Plan, _ *walls.Host) { readonly(p) },
 		"root": func(_ *plan.Plan, h *walls.Host) {
-			h.Closed, h.NoCache = []string{"/etc/shadow", "/etc/ssl/private"}, true
+			h.Closed, h.NoState = []string{"/etc/shadow", "/etc/ssl/private"}, true
 		},
 	} {
 		p := enforcetest.Plan()

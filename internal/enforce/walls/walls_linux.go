@@ -58,7 +58,7 @@ func Steps(p *plan.Plan, private string) ([]enforce.Step, error) {
 // world translates a plan on this machine.
 func world(p *plan.Plan, private string) (World, *enforce.WallsOrder, error) {
 	order := &enforce.WallsOrder{Change: p.Identity.Root, UID: p.Identity.HostUID, GID: p.Identity.HostGID}
-	host := Host{Private: private, List: list, NoCache: p.Identity.Root && !p.Identity.Idmapped}
+	host := Host{Private: private, List: list, NoState: p.Identity.Root && !p.Identity.Idmapped}
 	if p.Identity.Idmapped {
 		// No file system can be shown under other ids here: the command stays uid
 		// 0, with nothing of its rights but that it owns what root owns.

@@ -57,8 +57,8 @@ func showTmp(p *plan.Plan, host plan.Host, name string, provider enforce.Kind) e
 	if err := roomInTmp(p); err != nil {
 		return err
 	}
-	if provider == enforce.Bwrap && p.Identity.Root {
-		p.Notes = append(p.Notes, plan.Note{What: "bwrap, run by root, does not reach the session's /tmp: the command has one of its own",
+	if p.Identity.Root && (provider == enforce.Bwrap || provider == enforce.Landlock && !p.Identity.Idmapped) {
+		p.Notes = append(p.Notes, plan.Note{What: string(provider) + ", run by root, does not reach the session's /tmp: the command has one of its own",
 			Hint: "--provider native, or run tether as an ordinary user"})
 	}
 	return nil
