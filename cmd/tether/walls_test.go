@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -160,4 +161,52 @@ func TestWithoutNamespaces(t *testing.T) {
 			j.absent("new")
 		})
 	}
+}
+
+// TestWallsTree: without a process namespace, nothing of a tree is left: not
+// what forks faster than it can be listed, and not when Tether itself is killed.
+func TestWallsTree(t *testing.T) {
+	need.Program(t, "python3")
+	if abi, err := landlock.ABI(); err != nil || abi < 6 {
+		need.Missing(t, "landlock", "it takes ABI 6")
+	}
+	j := newJail(t, "landlock")
+	mark := "chain-" + j.secret
+	j.write("chain.py", "import os\nif os.fork(): os._exit(0)\nos.setsid()\nwhile True:\n    if os.fork(): os._exit(0)\n")
+	tree := "python3 chain.py " + mark + " & (setsid sh -c 'sleep 600; : " + mark + "' &) ; : >started; "
+	left := func() string {
+		out, _ := exec.Command("pgrep", "-f", mark).Output() // its own arguments are not matched
+		return strings.TrimSpace(string(out))
+	}
+	gone := func(when string) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); left() != ""; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: %s are left", when, left())
+			}
+		}
+	}
+	if r := j.run(tree + "sleep .3; echo done"); r.stdout != "done\n" {
+		t.Fatalf("got %q", r.all())
+	}
+	if l := left(); l != "" {
+		t.Errorf("after the command: %s are left", l)
+		gone("later")
+	}
+	_ = os.Remove(filepath.Join(j.w, "started"))
+	cmd := j.command("--", "sh", "-c", tree+"sleep 600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(j.w, "started")); err == nil && left() != "" {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("it does not start")
+		}
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	gone("after Tether was killed")
 }
