@@ -112,13 +112,11 @@ func newJail(t testing.TB, provider string) *jail {
 			t.Fatal(err)
 		}
 	}
-	config := j.state
 	if provider == "landlock" {
-		config = filepath.Join(top, "config")
-		j.write(filepath.Join(config, "tether/policy.toml"), acceptWalls)
+		j.write(filepath.Join(j.state, "tether/policy.toml"), acceptWalls)
 	}
 	j.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8", "TERM=dumb",
-		"XDG_STATE_HOME=" + j.state, "XDG_CONFIG_HOME=" + config}
+		"XDG_STATE_HOME=" + j.state, "XDG_CONFIG_HOME=" + j.state}
 	return j
 }
 
