@@ -29,7 +29,7 @@ var landlockLimits = map[string]string{
 	"EC-019": openWhole, "EC-021": openWhole, "EC-174": openWhole, "EC-178": openWhole, "EC-183": openWhole, "EC-198": openWhole,
 	"EC-199": openWhole, "EC-197": openWhole, "EC-186": notLocked,
 	"EC-053": "processes of the host are seen; signals, tracing, and what is private of them are refused",
-	"EC-059": "processes are not counted: without a user namespace the kernel counts all of the user's; --max-procs is refused",
+	"EC-059": "processes are not counted: without a user namespace the kernel counts all of the user's; --max-procs is refused where no control group counts",
 	"EC-061": seen,
 	"EC-214": "it is about namespaces that a kernel lacks",
 	"EC-044": seen,

@@ -221,7 +221,8 @@ type Refusal struct {
 	Err error
 }
 
-// NotInThisBuild lists what a policy asks for that this build cannot do.
+// NotInThisBuild lists what a policy asks for that this build cannot do, or not
+// on this machine.
 func NotInThisBuild(e policyfile.Effective) []Refusal {
 	var out []Refusal
 	if _, err := tether.Open(context.Background(), tether.Options{Policy: e.Policy}); fault.CodeOf(err) == fault.LimitUnenforceable {
