@@ -164,6 +164,9 @@ const (
 	// slow is when it is made anew where not everything is watched, or where that
 	// failed.
 	slow = time.Second
+	// together is for how long what happens is gathered after something happened:
+	// a build that writes thousands of files must not wake us for each of them.
+	together = 10 * time.Millisecond
 )
 
 // stay acts on what happens until the vigil is over.
@@ -238,8 +241,14 @@ func (v *vigil) listen() (<-chan []watch.Event, <-chan error) {
 	events, failed := make(chan []watch.Event), make(chan error, 1)
 	go func() {
 		defer close(events)
+		var last time.Time
 		for {
+			select {
+			case <-v.ctx.Done():
+			case <-time.After(together - time.Since(last)):
+			}
 			list, err := v.tree.Next(time.Time{})
+			last = time.Now()
 			if err != nil {
 				failed <- err
 				return
