@@ -97,9 +97,9 @@ func gone(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
-// deepest bounds how deep a tree is followed: each level holds a descriptor.
-const deepest = 400
-
+// add watches a folder and what is below it. Each level holds a descriptor: a
+// tree that is deeper than there are any is too much, as one with too many
+// folders is.
 func (t *Tree) add(fd int, path string, buf []byte, stop func() bool) error {
 	if stop != nil && stop() {
 		return os.ErrClosed

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const patience = 400 * time.Millisecond
+// patience is how long a host is waited for; one that refuses answers at once.
+const patience = 3 * time.Second
 
 func networkAttacks() []Attack {
 	const g = "network"

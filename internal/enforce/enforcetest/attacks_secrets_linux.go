@@ -196,7 +196,7 @@ func swapped(s *Scene) error {
 	}()
 	defer func() { stop.Store(true); <-done; os.Remove(link + ".new") }()
 	err := errNothing
-	for end := time.Now().Add(60 * time.Millisecond); time.Now().Before(end); {
+	for i, end := 0, time.Now().Add(60*time.Millisecond); i < 300 || time.Now().Before(end); i++ {
 		if e := s.shows(link); e == nil {
 			return nil
 		}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,15 @@ import (
 	"github.com/tether-sandbox/tether"
 	"github.com/tether-sandbox/tether/internal/enforce/enforcetest"
 )
+
+// slow is d, or longer where the machine is an emulated one and says how many
+// times slower than others it is.
+func slow(d time.Duration) time.Duration {
+	if n, err := strconv.Atoi(os.Getenv("ENFORCETEST_SLOW")); err == nil {
+		return d * time.Duration(n)
+	}
+	return d
+}
 
 // nap is an argument of sleep(1) by which a process is known on the host.
 func nap() string { return fmt.Sprintf("3600.%08d", rand.IntN(1e8)) }
@@ -49,7 +59,7 @@ func alive(kill bool, match func(words []string) bool) (n int) {
 // gone waits until nothing with the word runs.
 func gone(t *testing.T, word string) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); running(word, false) > 0; time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(slow(5 * time.Second)); running(word, false) > 0; time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Errorf("%d processes live on", running(word, true))
 			return
@@ -60,9 +70,9 @@ func gone(t *testing.T, word string) {
 // until waits until cond holds.
 func until(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !cond(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(slow(10 * time.Second)); !cond(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not within 10 s: %s", what)
+			t.Fatalf("not in time: %s", what)
 		}
 	}
 }
@@ -75,7 +85,7 @@ func (s *scene) run(p enforcetest.Provider, c tether.Command) tether.Result {
 		s.t.Fatal(err)
 	}
 	defer session.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), slow(20*time.Second))
 	defer cancel()
 	res, err := session.Run(ctx, c)
 	if err != nil {
@@ -107,8 +117,8 @@ func TestLifecycle(t *testing.T) {
 		"a process that ignores every signal and the time limit": func(t *testing.T, s *scene, p enforcetest.Provider) {
 			word := nap()
 			begin := time.Now()
-			res := s.run(p, tether.Command{Args: []string{s.program, stubbornWord, word}, Time: 400 * time.Millisecond})
-			if !res.TimedOut || time.Since(begin) > 10*time.Second {
+			res := s.run(p, tether.Command{Args: []string{s.program, stubbornWord, word}, Time: slow(400 * time.Millisecond)})
+			if !res.TimedOut || time.Since(begin) > slow(10*time.Second) {
 				t.Errorf("exit %d after %s, want the time limit", res.Exit, time.Since(begin))
 			}
 			gone(t, word)
@@ -117,7 +127,7 @@ func TestLifecycle(t *testing.T) {
 			word := nap()
 			begin := time.Now()
 			res := s.run(p, tether.Command{Shell: "sleep " + word + " & sleep " + word + " 2>&1 >/dev/null & echo done"})
-			if res.Stdout != "done\n" || time.Since(begin) > 10*time.Second {
+			if res.Stdout != "done\n" || time.Since(begin) > slow(10*time.Second) {
 				t.Errorf("got %q after %s", res.Stdout, time.Since(begin))
 			}
 			gone(t, word)
@@ -147,7 +157,7 @@ func TestLifecycle(t *testing.T) {
 		"a supervisor that is killed": func(t *testing.T, s *scene, p enforcetest.Provider) {
 			for range 3 {
 				word := nap()
-				cmd := exec.Command("/proc/self/exe", supervisorWord, p.Name, s.Workspace, "sh", "-c",
+				cmd := exec.Command("/proc/self/exe", supervisorWord, p.Name, s.Workspace, "none", "sh", "-c",
 					s.program+" "+daemonWord+" sleep "+word+"; exec "+s.program+" "+stubbornWord+" "+word)
 				cmd.Env = s.options(p, enforcetest.Offline).Environ
 				if err := cmd.Start(); err != nil {
@@ -168,15 +178,15 @@ func TestLifecycle(t *testing.T) {
 			}
 			for _, signals := range []string{"kill -STOP 1; kill -KILL 1; kill -TERM 1", "kill -STOP 1; kill -STOP -1; kill -KILL -1"} {
 				begin := time.Now()
-				s.run(p, tether.Command{Shell: `[ "$(readlink /proc/self/ns/pid)" != "` + outside + `" ] || exit 9; sleep ` + word + " & " + signals, Time: 2 * time.Second})
-				if time.Since(begin) > 10*time.Second {
+				s.run(p, tether.Command{Shell: `[ "$(readlink /proc/self/ns/pid)" != "` + outside + `" ] || exit 9; sleep ` + word + " & " + signals, Time: slow(2 * time.Second)})
+				if time.Since(begin) > slow(10*time.Second) {
 					t.Errorf("%s: took %s", signals, time.Since(begin))
 				}
 				gone(t, word)
 			}
 		},
 		"output without end": func(t *testing.T, s *scene, p enforcetest.Provider) {
-			res := s.run(p, tether.Command{Shell: "yes | head -c 30000000; yes | head -c 3000000 >&2"})
+			res := s.run(p, tether.Command{Shell: "yes | head -c 5000000; yes | head -c 2000000 >&2"})
 			if !res.Truncated || len(res.Stdout) > 2<<20 || len(res.Stderr) > 2<<20 {
 				t.Errorf("kept %d and %d bytes, truncated: %v", len(res.Stdout), len(res.Stderr), res.Truncated)
 			}
@@ -191,7 +201,7 @@ d=deep; i=0; while [ $i -lt 200 ]; do d=$d/aaaaaaaaaaaaaaaa; i=$((i+1)); done; m
 			for range 2 { // the second starts among all of it
 				begin := time.Now()
 				res := s.run(p, tether.Command{Shell: script + "; true"})
-				if res.Exit != 0 || time.Since(begin) > 8*time.Second {
+				if res.Exit != 0 || time.Since(begin) > slow(8*time.Second) {
 					t.Errorf("exit %d after %s: %s", res.Exit, time.Since(begin), res.Stderr)
 				}
 			}

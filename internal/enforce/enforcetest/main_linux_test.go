@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,18 +90,24 @@ func victim(dir string) {
 	os.Exit(0)
 }
 
-// supervisor runs a command until somebody kills it: provider, workspace, words.
+// supervisor runs a command until somebody kills it: provider, workspace,
+// network, words.
 func supervisor(args []string) {
 	o := tether.Options{Policy: policy.Default(args[1]), Provider: args[0]}
 	o.Policy.Network.Mode = policy.Offline
 	for _, p := range enforcetest.Providers() {
 		if p.Name == args[0] {
 			o.Policy.Accept = p.Accept
+			if args[2] == "gated" && !slices.Contains(p.Refuses, enforcetest.Gated) {
+				o.Policy.Network.Mode = policy.Gated
+			}
 		}
 	}
-	s, err := tether.Open(context.Background(), o)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	s, err := tether.Open(ctx, o)
 	if err == nil {
-		_, err = s.Run(context.Background(), tether.Command{Args: args[2:]})
+		_, err = s.Run(ctx, tether.Command{Args: args[3:]})
 	}
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)

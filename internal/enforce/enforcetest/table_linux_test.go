@@ -66,7 +66,7 @@ func (s *scene) attack(p enforcetest.Provider, under enforcetest.Setup) (map[str
 		s.t.Fatal(err)
 	}
 	defer session.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), slow(time.Minute))
 	defer cancel()
 	in := s.input()
 	defer in.Close()
@@ -125,7 +125,7 @@ func (s *scene) control() map[string]enforcetest.Result {
 		}
 		var out, said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &said
-		timer := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+		timer := time.AfterFunc(slow(time.Minute), func() { _ = cmd.Process.Kill() })
 		err := cmd.Run()
 		timer.Stop()
 		results, bad := enforcetest.Read(out.String())
