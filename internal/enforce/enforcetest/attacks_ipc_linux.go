@@ -125,9 +125,13 @@ func limitAttacks() []Attack {
 			return f(f1, s.FileBytes+1)
 		})
 	}
+	counted := func(a Attack) Attack {
+		a.Limits = map[string]string{"landlock": "without a user namespace the kernel counts all processes of the user"}
+		return a
+	}
 	fill := func(f *os.File, n int64) error { _, err := f.Write(make([]byte, n)); return err }
 	return []Attack{
-		limited("twice as many processes as allowed", func(s *Scene) error {
+		counted(limited("twice as many processes as allowed", func(s *Scene) error {
 			var all []*exec.Cmd
 			defer func() {
 				for _, c := range all {
@@ -150,7 +154,7 @@ func limitAttacks() []Attack {
 				}
 			}
 			return nil
-		}),
+		})),
 		file("a file larger than allowed, in the workspace", "", fill),
 		file("a file larger than allowed, in /tmp", "/tmp", fill),
 		file("a file larger than allowed, in memory", "/dev/shm", fill),
