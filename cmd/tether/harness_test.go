@@ -21,6 +21,10 @@ import (
 // tether-mcp beside it.
 var binary string
 
+// containVariable makes the test binary put a container's filter round itself
+// and become the program that its arguments name.
+const containVariable = "TETHER_TEST_CONTAIN"
+
 func TestMain(m *testing.M) {
 	tether.Inner() // tests of the library start this very program again
 	if os.Getenv("TETHER_TEST_SERVER") != "" {
