@@ -271,7 +271,8 @@ func TestEC060(t *testing.T) {
 		}
 		// 1 and not 0: the kernel starts a handler behind a pipe whatever the
 		// limit is, unless it is 1.
-		j.works(`python3 -c 'import resource; print(resource.getrlimit(resource.RLIMIT_CORE))'`, "(1, 1)")
+		const limits = `python3 -c 'import resource as r; r.setrlimit(r.RLIMIT_CORE, (0, 0)); print(r.getrlimit(r.RLIMIT_CORE), r.getrlimit(r.RLIMIT_NOFILE)[0] > 16)'`
+		j.works("ulimit -c 0; ulimit -Hc 0; "+limits, "(1, 1) True")
 	})
 }
 

@@ -100,6 +100,8 @@ func probes() []probe {
 
 		refused("process_vm_readv", 1, bad, 1, bad, 1, none), refused("process_vm_writev", 1, bad, 1, bad, 1, none),
 		refused("pidfd_getfd", none, none, none), called("READ_IMPLIES_EXEC", refused("personality", 0x400000)),
+		called("core", refused("setrlimit", 4, bad)), called("core", refused("prlimit64", 0, 4, bad)),
+		called("core, high address", refused("prlimit64", 0, 4, 1<<32)),
 		called("PR_SET_MM", refused("prctl", 35, none, none, none, none)),
 
 		refused("kexec_load", 0, 0, 0, none), refused("kexec_file_load", none, none, 0, 0, none),
@@ -135,6 +137,7 @@ func probes() []probe {
 		open("landlock version", unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, 1), open("memfd_create", unix.SYS_MEMFD_CREATE, bad),
 		open("unshare files", unix.SYS_UNSHARE, 0x400), open("personality query", unix.SYS_PERSONALITY, 0xffffffff),
 		open("personality of gdb", unix.SYS_PERSONALITY, 0x40000), open("prctl", unix.SYS_PRCTL, 3),
+		open("prlimit64 asks", unix.SYS_PRLIMIT64, 0, 4, 0, bad), open("setrlimit files", nr("setrlimit"), 7, bad), open("prlimit64 files", unix.SYS_PRLIMIT64, 0, 7, bad),
 		open("mknodat pipe", unix.SYS_MKNODAT, none, bad, 0o10666), open("ioctl TCGETS", unix.SYS_IOCTL, none, 0x5401),
 		open("ioctl TIOCSTI in the high half", unix.SYS_IOCTL, none, 0x5412<<32),
 		open("clone thread", unix.SYS_CLONE, thread), open("futex", unix.SYS_FUTEX, bad, 1, 1),

@@ -139,6 +139,8 @@ type Errno uint16
 
 // The errors that rules give.
 const (
+	// Pretended is success without anything being done.
+	Pretended       Errno = 0
 	EPERM           Errno = 1
 	EACCES          Errno = 13
 	EINVAL          Errno = 22
@@ -152,6 +154,8 @@ const (
 // String returns the symbolic name.
 func (e Errno) String() string {
 	switch e {
+	case Pretended:
+		return "success"
 	case EPERM:
 		return "EPERM"
 	case EACCES:

@@ -150,6 +150,9 @@ func processRules() []Rule {
 		knownPersonas  = perLinux32 | noRandomize
 		otherPersonas  = ^uint32(knownPersonas)
 		personalityArg = 0
+
+		coreLimit = 4 // RLIMIT_CORE
+		core      = "of all limits only ours, 1, keeps the kernel from starting the host's core handler; whoever sets another wants no core files"
 	)
 	return []Rule{
 		{"process_vm_readv", 310, 270, ENOSYS, 0, nil, "reads another's memory past its descriptors; debuggers fall back to ptrace"},
@@ -158,6 +161,9 @@ func processRules() []Rule {
 		{"personality", 135, 92, EPERM, 0, []Cond{anyOf(personalityArg, otherPersonas), notIn(personalityArg, personaQuery)},
 			"old personalities weaken memory protection; plain, 32-bit naming and no randomization are left"},
 		{"prctl", 157, 167, EPERM, 0, []Cond{in(0, prctlSetMM)}, "a process could change which program it says it is"},
+		{"setrlimit", 160, 164, Pretended, 0, []Cond{in(0, coreLimit)}, core},
+		{"prlimit64", 302, 261, Pretended, 0, []Cond{in(1, coreLimit), anyOf(2, allBits)}, core},
+		{"prlimit64", 302, 261, Pretended, 0, []Cond{in(1, coreLimit), {Arg: 2, High: true, Mask: allBits, Not: true, In: []uint32{0}}}, core},
 	}
 }
 

@@ -16,7 +16,7 @@ type call struct {
 	args     [6]uint64
 }
 
-const allow = seccomp.Errno(0)
+const allow = ^seccomp.Errno(0)
 
 var table = sync.OnceValue(seccomp.Table)
 
