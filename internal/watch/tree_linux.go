@@ -19,6 +19,7 @@ import (
 type Tree struct {
 	file *os.File
 	buf  []byte
+	list []byte // what folders are listed into
 	wake atomic.Bool
 
 	most int // how many folders it watches at most
@@ -37,7 +38,7 @@ func New() (*Tree, error) {
 	if err != nil {
 		return nil, full(err)
 	}
-	return &Tree{file: os.NewFile(uintptr(fd), "inotify"), buf: make([]byte, 1<<16), most: most(), dirs: map[int32]string{}}, nil
+	return &Tree{file: os.NewFile(uintptr(fd), "inotify"), buf: make([]byte, 1<<16), list: make([]byte, 1<<15), most: most(), dirs: map[int32]string{}}, nil
 }
 
 // most is how many folders a tree watches at most. A limit that cannot be read
@@ -78,7 +79,7 @@ const wanted = attrib | closeWrite | movedFrom | movedTo | created | deleted | o
 
 // Add watches the folder at path and all below it; links are not followed. A
 // folder is watched before it is listed, so that nothing slips between. What
-// cannot be listed is left out. stop is asked now and then and ends it.
+// cannot be listed is left out. One Add at a time; stop is asked now and then and ends it.
 func (t *Tree) Add(path string, stop func() bool) error {
 	fd, err := unix.Open(path, openDir, 0)
 	if gone(err) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
@@ -88,7 +89,7 @@ func (t *Tree) Add(path string, stop func() bool) error {
 		return full(err)
 	}
 	defer unix.Close(fd)
-	return t.add(fd, path, make([]byte, 1<<15), stop)
+	return t.add(fd, path, stop)
 }
 
 const openDir = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
@@ -100,7 +101,7 @@ func gone(err error) bool {
 // add watches a folder and what is below it. Each level holds a descriptor: a
 // tree that is deeper than there are any is too much, as one with too many
 // folders is.
-func (t *Tree) add(fd int, path string, buf []byte, stop func() bool) error {
+func (t *Tree) add(fd int, path string, stop func() bool) error {
 	if stop != nil && stop() {
 		return os.ErrClosed
 	}
@@ -112,14 +113,14 @@ func (t *Tree) add(fd int, path string, buf []byte, stop func() bool) error {
 	}
 	var kids []string
 	for {
-		n, err := unix.Getdents(fd, buf)
+		n, err := unix.Getdents(fd, t.list)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil || n <= 0 {
 			break
 		}
-		kids = folders(fd, buf[:n], kids)
+		kids = folders(fd, t.list[:n], kids)
 	}
 	for _, name := range kids {
 		kid, err := unix.Openat(fd, name, openDir, 0)
@@ -129,7 +130,7 @@ func (t *Tree) add(fd int, path string, buf []byte, stop func() bool) error {
 		if err != nil {
 			continue // gone, or closed to everybody
 		}
-		err = t.add(kid, path+"/"+name, buf, stop)
+		err = t.add(kid, path+"/"+name, stop)
 		unix.Close(kid)
 		if err != nil {
 			return err

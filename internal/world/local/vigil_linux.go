@@ -164,9 +164,12 @@ const (
 	// slow is when it is made anew where not everything is watched, or where that
 	// failed.
 	slow = time.Second
-	// together is for how long what happens is gathered after something happened:
-	// a build that writes thousands of files must not wake us for each of them.
+	// together is for how long what happens is gathered, once news came more than
+	// some times in the time of storm: a build that writes thousands of files must
+	// not wake us for each of them.
 	together = 10 * time.Millisecond
+	storm    = 100 * time.Millisecond
+	some     = 8
 )
 
 // stay acts on what happens until the vigil is over.
@@ -241,14 +244,19 @@ func (v *vigil) listen() (<-chan []watch.Event, <-chan error) {
 	events, failed := make(chan []watch.Event), make(chan error, 1)
 	go func() {
 		defer close(events)
-		var last time.Time
+		var began time.Time
+		reads := 0
 		for {
-			select {
-			case <-v.ctx.Done():
-			case <-time.After(together - time.Since(last)):
+			if time.Since(began) > storm {
+				began, reads = time.Now(), 0
+			}
+			if reads++; reads > some {
+				select {
+				case <-v.ctx.Done():
+				case <-time.After(together):
+				}
 			}
 			list, err := v.tree.Next(time.Time{})
-			last = time.Now()
 			if err != nil {
 				failed <- err
 				return
