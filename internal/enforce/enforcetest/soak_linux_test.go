@@ -26,10 +26,7 @@ func soakRuns(t *testing.T) int {
 	if n, err := strconv.Atoi(os.Getenv("ENFORCETEST_SOAK")); err == nil {
 		return n
 	}
-	if testing.Short() {
-		return 8
-	}
-	return 40
+	return 15
 }
 
 // TestKills: runs whose supervisor is killed at any moment, by signals that can
