@@ -38,10 +38,9 @@ func startLauncher(order *enforce.Order) (int, error) {
 		return 0, &stage{"launcher", err}
 	}
 	defer heard.Close()
-	if w := order.Walls; w.Change {
-		// So that the command may open them again, as /dev/stdin.
+	if order.Walls.Change {
 		for fd := range 3 {
-			if err := unix.Fchown(fd, int(w.UID), int(w.GID)); err != nil {
+			if err := own(fd, order.Walls); err != nil {
 				return 0, &stage{"descriptors", err}
 			}
 		}
@@ -62,6 +61,22 @@ func startLauncher(order *enforce.Order) (int, error) {
 		return 0, &stage{"launcher", err}
 	}
 	return 0, &saidError{m}
+}
+
+// own makes a pipe or terminal the command's, so that it may open it again, as
+// /dev/stdin. Those were made for it; what is neither is the host's own
+// /dev/null, which must stay root's.
+func own(fd int, w *enforce.WallsOrder) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFIFO {
+		if _, err := unix.IoctlGetTermios(fd, unix.TCGETS); err != nil {
+			return nil
+		}
+	}
+	return unix.Fchown(fd, int(w.UID), int(w.GID))
 }
 
 // launcher puts walls round itself and becomes the command. It never returns.
