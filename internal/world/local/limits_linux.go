@@ -73,6 +73,14 @@ func group(p *plan.Plan) (*cgroup.Group, error) {
 	return g, nil
 }
 
+// behindGroup lets the group be met first: it tells that it was. What is not
+// limited by the kernel's count of a user stays so.
+func behindGroup(l *enforce.Limits) {
+	if l.Processes > 0 {
+		l.Processes += 8
+	}
+}
+
 // account adds what has happened in a group, and removes it.
 func account(g *cgroup.Group, out *world.Outcome) error {
 	if g == nil {

@@ -88,8 +88,7 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 	if bounds != nil {
 		job.Enter = bounds.Enter
 		if bounds.Counts() {
-			// The group comes first: it tells that it did.
-			job.Order.Limits.Processes += 8
+			behindGroup(&job.Order.Limits)
 		}
 	}
 	if early != nil && early.watch != nil {
