@@ -14,7 +14,7 @@ import (
 )
 
 // Cover makes sure that masks and locks hold in the world of a command that
-// runs.
+// runs. os.ErrClosed says that it is over.
 func (p *Process) Cover(steps []enforce.Step) (enforce.Coverage, error) {
 	order := enforce.Order{Steps: steps}
 	file, err := Memory("tether-steps", order.Encode())
@@ -68,7 +68,7 @@ func (p *Process) ask(request []byte, file *os.File) error {
 	if err := conn.Write(func(fd uintptr) bool {
 		serr = unix.Sendmsg(int(fd), request, unix.UnixRights(int(file.Fd())), nil, unix.MSG_NOSIGNAL)
 		return !errors.Is(serr, unix.EAGAIN)
-	}); err != nil {
+	}); err != nil || errors.Is(serr, syscall.EPIPE) || errors.Is(serr, syscall.ECONNRESET) {
 		return os.ErrClosed
 	}
 	return serr

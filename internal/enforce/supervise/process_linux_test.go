@@ -561,3 +561,19 @@ func TestUnlessGone(t *testing.T) {
 		}
 	}
 }
+
+// TestCoverOfTheDead: whoever asks an inner stage that is gone is told so.
+func TestCoverOfTheDead(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{control: os.NewFile(uintptr(pair[0]), "control"), over: make(chan struct{})}
+	unix.Close(pair[1])
+	for _, what := range []string{"its end is closed", "ours is closed, too"} {
+		if _, err := p.Cover(nil); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("%s: %v", what, err)
+		}
+		p.control.Close()
+	}
+}

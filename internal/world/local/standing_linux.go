@@ -161,7 +161,11 @@ func (s *standing) catchUp(seen func(watch.Event)) error {
 
 // before is asked right before a command starts whether a plan still holds: what
 // happened since it was begun to be made may have brought something to hide.
-func (s *standing) before(ctx context.Context, p *plan.Plan) error {
+func (s *standing) before(ctx context.Context, p *plan.Plan) (err error) {
+	defer func() {
+		// What was read and not followed is not watched: the next run does without.
+		s.lost = s.lost || err != nil && !errors.Is(err, plan.ErrChanged)
+	}()
 	rules, err := secrets.RulesOf(p.Policy.Protect)
 	if err != nil {
 		return err

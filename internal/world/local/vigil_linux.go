@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -350,6 +351,9 @@ func (v *vigil) cover(steps []enforce.Step) (again bool, err error) {
 	v.tell(steps)
 	c, err := v.proc.Cover(steps)
 	switch {
+	case errors.Is(err, os.ErrClosed):
+		v.end() // the command is over, and nobody sees anything any more
+		return false, nil
 	case err != nil:
 		return false, err
 	case c.Changed > 0:

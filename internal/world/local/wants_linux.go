@@ -2,10 +2,14 @@ package local
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/plan"
@@ -166,7 +170,8 @@ func (w *wants) judge(ctx context.Context, e watch.Event) (masks []secrets.Mask,
 	}
 	found, err := secrets.Find(ctx, []secrets.Root{{Path: e.Path()}}, w.rules, nil)
 	if err != nil {
-		return nil, false // gone, most likely; the plan is made anew in a while in any case
+		// What is gone is seen by nobody; what cannot be looked at, the plan may know.
+		return nil, ctx.Err() == nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR)
 	}
 	masks = slices.DeleteFunc(found.Masks, func(m secrets.Mask) bool { return slices.Contains(found.Unreadable, m.Path) })
 	more = len(found.Unreadable) > 0 || len(found.Locked) > 0 || len(found.GitEntries) > 0 || len(found.BareRepos) > 0

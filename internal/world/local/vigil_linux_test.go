@@ -1,0 +1,87 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/internal/plan/secrets"
+	"github.com/tether-sandbox/tether/internal/watch"
+	"github.com/tether-sandbox/tether/policy"
+)
+
+// covers is a process in whose world nothing can be covered.
+type covers struct {
+	enforce.Process
+	err error
+}
+
+func (c covers) Cover([]enforce.Step) (enforce.Coverage, error) { return enforce.Coverage{}, c.err }
+
+// TestCoverAtTheEnd: a command that ends while something is being hidden from it
+// was watched to its end; what fails while it runs is told.
+func TestCoverAtTheEnd(t *testing.T) {
+	broken := errors.New("broken")
+	for _, tt := range []struct{ err, want error }{{os.ErrClosed, nil}, {broken, broken}} {
+		v := &vigil{proc: covers{err: tt.err}}
+		v.ctx, v.end = context.WithCancel(context.Background())
+		if _, err := v.cover(nil); !errors.Is(err, tt.want) || (v.ctx.Err() != nil) != (tt.want == nil) {
+			t.Errorf("%v: %v, over: %v", tt.err, err, v.ctx.Err())
+		}
+		v.end()
+	}
+}
+
+// TestJudgeWhatCannotBeLookedAt: what fails to be judged asks for a plan, unless
+// it is gone.
+func TestJudgeWhatCannotBeLookedAt(t *testing.T) {
+	rules, err := secrets.RulesOf(policy.Default("/w").Protect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, tt := range []struct {
+		what, dir string
+		want      bool
+	}{{"gone", dir, false}, {"its folder is gone", dir + "/none", false}, {"too long a path", dir + strings.Repeat("/x", 4096), true}} {
+		var w wants
+		w.init(&plan.Plan{}, rules, time.Now())
+		if masks, more := w.judge(t.Context(), watch.Event{Dir: tt.dir, Name: ".env"}); more != tt.want || masks != nil {
+			t.Errorf("%s: %v, %v; want %v", tt.what, masks, more, tt.want)
+		}
+	}
+	var w wants
+	w.init(&plan.Plan{}, rules, time.Now())
+	if err := os.WriteFile(filepath.Join(dir, ".env"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if masks, _ := w.judge(t.Context(), watch.Event{Dir: dir, Name: ".env"}); len(masks) != 1 {
+		t.Errorf("control: one that is there: %v", masks)
+	}
+}
+
+// TestBeforeFails: a watch whose news could not all be followed is not kept.
+func TestBeforeFails(t *testing.T) {
+	p := &plan.Plan{Policy: policy.Default("/w")}
+	p.Views = []plan.View{{Root: plan.Root{Path: t.TempDir()}, Origin: plan.Workspace}}
+	for _, closed := range []bool{false, true} {
+		tree, err := watch.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tree.Close()
+		if closed {
+			tree.Close()
+		}
+		s := &standing{tree: tree}
+		if err := s.before(t.Context(), p); (err != nil) != closed || s.lost != closed {
+			t.Errorf("closed %v: %v, lost %v", closed, err, s.lost)
+		}
+	}
+}
