@@ -83,7 +83,7 @@ func skip(d fs.DirEntry) error {
 // public says whether everybody may read a file, or list and enter a folder.
 func public(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || st.Uid != 0 {
+	if !ok || st.Uid != 0 && st.Gid != 0 {
 		return ok // not root's: its permissions hold
 	}
 	need := os.FileMode(0o004)

@@ -65,10 +65,17 @@ func holdPrivate(p *plan.Plan) (dir string, release func() error, err error) {
 	}
 	held := filepath.Join(top, privateFolder, name)
 	if pass {
-		for _, d := range []string{top, filepath.Dir(held), held} {
+		for _, d := range []string{top, filepath.Dir(held)} {
 			if err == nil {
 				err = os.Chmod(d, 0o711)
 			}
+		}
+		// Inside, all may be open to everybody, as in a /tmp.
+		if err == nil {
+			err = os.Chown(held, 0, int(p.Identity.HostGID))
+		}
+		if err == nil {
+			err = os.Chmod(held, 0o710)
 		}
 	}
 	dir = filepath.Join(held, "world")
