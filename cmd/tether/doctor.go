@@ -116,7 +116,7 @@ func parseSimple(set *flag.FlagSet, args []string, out io.Writer) error {
 		(&flagset.Flags{Set: set}).Help(out)
 		return flagset.ErrHelp
 	case err != nil:
-		return fault.New(fault.UsageInvalid, err.Error()).WithHint("tether " + set.Name() + " -h")
+		return flagset.Wrong(set, err)
 	case set.NArg() > 0:
 		return fault.New(fault.UsageInvalid, fmt.Sprintf("tether %s takes no argument %q", set.Name(), set.Arg(0))).WithHint("tether " + set.Name() + " -h")
 	}

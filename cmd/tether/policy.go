@@ -116,7 +116,7 @@ func policyCheck(args []string, std stdio) (int, error) {
 		fmt.Fprint(std.out, policyUsage)
 		return 0, nil
 	case err != nil:
-		return 0, fault.New(fault.UsageInvalid, err.Error()).WithHint("tether policy check FILE")
+		return 0, flagset.Wrong(set, err)
 	case set.NArg() != 1:
 		return 0, fault.New(fault.UsageInvalid, "policy check needs one file").WithHint("tether policy check .tether/policy.toml")
 	}

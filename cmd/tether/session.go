@@ -120,7 +120,7 @@ func (a *sessionArgs) parse(args []string) ([]string, error) {
 			return nil, flagset.ErrHelp
 		}
 		if err != nil {
-			return nil, fault.New(fault.UsageInvalid, err.Error()).WithHint("tether " + a.set.Name() + " -h")
+			return nil, flagset.Wrong(a.set, err)
 		}
 		left := a.set.Args()
 		if n := len(args) - len(left); n > 0 && args[n-1] == "--" || len(left) == 0 {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -58,20 +57,20 @@ func New(verb string) *Flags {
 	f.Set.StringVar(&f.Workspace, "C", "", "the same as --workspace `DIR`")
 	f.Set.StringVar(&f.Workspace, "workspace", "", "`DIR` that the work is about (default: the current folder)")
 
-	f.Set.Func("network", "`MODE`: gated (public hosts by name, and what rules allow), open (the host's network) or none", f.rule("network", same))
+	f.Set.Func("network", "`MODE`: gated (default: public hosts, and what rules allow), open (the host's) or none", f.rule("network", same))
 	f.Set.BoolFunc("no-network", "no network but a private loopback", func(string) error {
 		return f.rule("network", same)(policy.Offline.String())
 	})
-	f.Set.Func("allow-host", "also let out what `RULE` names: a name, *.name, an address or a network, each with :PORTS (repeatable)", f.rule("allow-host", same))
-	f.Set.Func("deny-host", "never let out what `RULE` names (repeatable)", f.rule("deny-host", same))
-	f.Set.Func("only-host", "let out only what `RULE` names, instead of public hosts (repeatable)", f.rule("only-host", same))
-	f.Set.Func("sni", "what TLS to hosts of --only-host must name, `WHICH`: listed (default) or any, also none or a hidden one", f.rule("sni", same))
-	f.Set.Func("upstream", "reach public hosts through an HTTP proxy, `URL` without credentials, or environment: what HTTPS_PROXY says", f.rule("upstream", same))
-	f.Set.Func("publish", "let the host reach `PORT` inside, on a loopback address of its own (repeatable)", f.rule("publish", same))
-	f.Set.Func("fetch", "what tether fetch may reach, `WHAT`: public, listed or none (default: what the network says)", f.rule("fetch", same))
+	f.Set.Func("allow-host", "also let out `RULE`: a name, *.name, address or network, each with :PORTS (repeatable)", f.rule("allow-host", same))
+	f.Set.Func("deny-host", "never let out `RULE` (repeatable)", f.rule("deny-host", same))
+	f.Set.Func("only-host", "let out `RULE` instead of public hosts (repeatable)", f.rule("only-host", same))
+	f.Set.Func("sni", "`WHICH` names TLS may show under --only-host: listed (default) or any, also none", f.rule("sni", same))
+	f.Set.Func("upstream", "reach public hosts through the HTTP proxy `URL`, or environment: what HTTPS_PROXY says", f.rule("upstream", same))
+	f.Set.Func("publish", "let the host reach `PORT` inside, at a loopback address that is printed (repeatable)", f.rule("publish", same))
+	f.Set.Func("fetch", "`WHAT` tether fetch may reach: public, listed or none (default: as the network)", f.rule("fetch", same))
 	f.Set.Func("allow-read", "also show `PATH`, read-only (repeatable)", f.rule("allow-read", absolute))
 	f.Set.Func("allow-write", "also show `PATH`, writable (repeatable)", f.rule("allow-write", absolute))
-	f.Set.Func("reads", "show exactly `PATH` of the machine instead of the system's folders (repeatable), or system", func(s string) error {
+	f.Set.Func("reads", "show `PATH` instead of the system's folders (repeatable), or system (default)", func(s string) error {
 		if s == "system" {
 			return f.rule("reads", same)(s)
 		}
@@ -79,26 +78,26 @@ func New(verb string) *Flags {
 	})
 	f.Set.Func("protect", "also hide files that match `GLOB` (repeatable)", f.rule("protect", same))
 	f.Set.Func("lock", "also keep files that match `GLOB` from being changed (repeatable)", f.rule("lock", same))
-	f.Set.Func("allow-config", "let `PATH`, which the host runs unasked, be changed (repeatable)", f.rule("allow-config", same))
+	f.Set.Func("allow-config", "lift the lock of `PATH`, which the host runs unasked (repeatable)", f.rule("allow-config", same))
 
 	f.Set.Func("env", "pass variable `NAME`, or set it by NAME=VALUE (repeatable)", f.rule("env", same))
-	f.Set.Func("redact", "keep the value of variable `NAME` out of all output, whatever it looks like (repeatable)", f.rule("redact", same))
+	f.Set.Func("redact", "keep the value of variable `NAME`, of 16 bytes or more, out of all output (repeatable)", f.rule("redact", same))
 	f.Set.Func("home", "`HOME`: workspace (default) or private", f.rule("home", same))
-	f.Set.BoolFunc("nested", "let the command build sandboxes of its own (bwrap, tether, browsers); write and secrets are then Partial", f.rule("nested", same))
+	f.Set.BoolFunc("nested", "let the command build sandboxes (bwrap, browsers); write and secrets are then Partial", f.rule("nested", same))
 	f.Set.BoolFunc("no-scrub", "pass the whole environment (full-access only)", f.rule("no-scrub", same))
-	f.Set.Func("commands", "what read-only may start, `WHICH`: inspection (default) or any", f.rule("commands", same))
+	f.Set.Func("commands", "`WHICH` commands read-only may start: inspection (default) or any", f.rule("commands", same))
 
 	f.Set.Func("timeout", "end the command after `TIME`, such as 90s or 5m (default: never; 2m where output is captured)", f.rule("timeout", same))
-	f.Set.Func("max-output", "keep at most `SIZE` of stdout and of stderr where they are captured: --json, mcp (default: 1M)", f.rule("max-output", same))
+	f.Set.Func("max-output", "keep `SIZE` of stdout and of stderr where they are captured: --json, mcp (default: 1M)", f.rule("max-output", same))
 	f.Set.Func("max-memory", "limit the memory of the whole tree to `SIZE`", f.rule("max-memory", same))
 	f.Set.Func("max-file-size", "limit each written file to `SIZE`", f.rule("max-file-size", same))
 	f.Set.Func("max-procs", "allow at most `N` processes and threads (default: 4096)", f.rule("max-procs", same))
 	f.Set.Func("max-open-files", "allow each process at most `N` open files", f.rule("max-open-files", same))
 	f.Set.Func("max-cpu", "end each process after `TIME` of processor time, in whole seconds", f.rule("max-cpu", same))
-	f.Set.Func("max-scratch", "limit each private folder in memory, such as /tmp and /dev/shm, to `SIZE`", f.rule("max-scratch", same))
+	f.Set.Func("max-scratch", "limit each private folder, such as /tmp and /dev/shm, to `SIZE`", f.rule("max-scratch", same))
 
-	f.Set.Func("provider", "`NAME`: auto (default), native, bwrap or guard", f.rule("provider", same))
-	f.Set.Func("accept", "accept `GUARANTEE=GRADE` where the machine cannot do better (repeatable)", f.rule("accept", same))
+	f.Set.Func("provider", "`NAME`: auto (default), native, bwrap, landlock, seatbelt (macOS) or guard", f.rule("provider", same))
+	f.Set.Func("accept", "take less than required: process=partial, say (`GUARANTEE=GRADE`, repeatable)", f.rule("accept", same))
 	f.Set.BoolVar(&f.NoSandbox, "no-sandbox", false, "run with no sandbox at all; time, output and environment rules still hold")
 	return f
 }
@@ -150,8 +149,7 @@ func (f *Flags) Parse(args []string, out io.Writer) ([]string, error) {
 		if f.wrong != nil {
 			return nil, f.wrong
 		}
-		return nil, fault.New(fault.UsageInvalid, strings.TrimPrefix(err.Error(), "flag provided but not defined: ")+
-			notDefined(err)).WithHint("tether " + f.Set.Name() + " -h")
+		return nil, Wrong(f.Set, err)
 	}
 	if f.Workspace == "" {
 		dir, err := os.Getwd()
@@ -164,26 +162,6 @@ func (f *Flags) Parse(args []string, out io.Writer) ([]string, error) {
 		return nil, fault.Wrap(fault.SandboxBadWorkspace, "cannot name the workspace", err)
 	}
 	return f.Set.Args(), nil
-}
-
-func notDefined(err error) string {
-	if strings.HasPrefix(err.Error(), "flag provided but not defined: ") {
-		return " is not a flag of this verb"
-	}
-	return ""
-}
-
-// Help prints how the verb is used, with its flags.
-func (f *Flags) Help(out io.Writer) {
-	fmt.Fprintf(out, "usage: tether %s [flags]%s\n\n", f.Set.Name(), f.Operands)
-	f.Set.VisitAll(func(fl *flag.Flag) {
-		name, text := flag.UnquoteUsage(fl)
-		dash := "--"
-		if len(fl.Name) == 1 {
-			dash = "-"
-		}
-		fmt.Fprintf(out, "  %-28s %s\n", strings.TrimSpace(dash+fl.Name+" "+name), text)
-	})
 }
 
 // base is the policy of a user who says nothing.

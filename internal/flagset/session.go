@@ -16,7 +16,7 @@ const NewSession = "new"
 
 // AddSession adds the flag --session.
 func (f *Flags) AddSession() {
-	f.Set.StringVar(&f.Session, "session", "", "record what happens in session `ID`, a new one or one that goes on; new makes up a name")
+	f.Set.StringVar(&f.Session, "session", "", "record what happens in session `ID`, begun or continued; new makes up a name")
 }
 
 // Options says how a session under the policy files and the flags is opened.

@@ -1,0 +1,113 @@
+package flagset
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/typo"
+)
+
+// group is a part of the help of a verb that makes a policy.
+type group struct {
+	title string
+	names string // of flags, in their order, with spaces between them
+}
+
+// groups puts the flags of New into the order in which they are looked for. What
+// is in none is the verb's own.
+func groups() []group {
+	return []group{
+		{"what the work is about", "workspace profile commands session"},
+		{"files", "allow-read allow-write reads protect lock allow-config"},
+		{"network", "no-network network allow-host only-host deny-host publish sni upstream fetch"},
+		{"environment", "env home redact no-scrub"},
+		{"limits", "timeout max-memory max-procs max-cpu max-open-files max-file-size max-scratch max-output"},
+		{"how it is held", "provider accept nested no-sandbox"},
+	}
+}
+
+// short are flags of one letter and what they are the same as.
+func short(name string) string {
+	switch name {
+	case "C":
+		return "workspace"
+	case "p":
+		return "profile"
+	}
+	return ""
+}
+
+// Help prints how the verb is used, with its flags.
+func (f *Flags) Help(out io.Writer) {
+	fmt.Fprintf(out, "usage: tether %s [flags]%s\n", f.Set.Name(), f.Operands)
+	known := map[string]bool{}
+	for _, g := range groups() {
+		for _, name := range strings.Fields(g.names) {
+			known[name] = true
+		}
+	}
+	var own []*flag.Flag
+	f.Set.VisitAll(func(fl *flag.Flag) {
+		if !known[fl.Name] && short(fl.Name) == "" {
+			own = append(own, fl)
+		}
+	})
+	f.list(out, "", own)
+	for _, g := range groups() {
+		var flags []*flag.Flag
+		for _, name := range strings.Fields(g.names) {
+			if fl := f.Set.Lookup(name); fl != nil {
+				flags = append(flags, fl)
+			}
+		}
+		f.list(out, g.title, flags)
+	}
+}
+
+// list prints some of the flags, if there are any.
+func (f *Flags) list(out io.Writer, title string, flags []*flag.Flag) {
+	if len(flags) == 0 {
+		return
+	}
+	fmt.Fprintln(out)
+	if title != "" {
+		fmt.Fprintln(out, title+":")
+	}
+	for _, fl := range flags {
+		name, text := flag.UnquoteUsage(fl)
+		spelled := dashed(fl.Name)
+		for _, s := range []string{"C", "p"} {
+			if short(s) == fl.Name && f.Set.Lookup(s) != nil {
+				spelled = dashed(s) + ", " + spelled
+			}
+		}
+		fmt.Fprintf(out, "  %-28s %s\n", strings.TrimSpace(spelled+" "+name), text)
+	}
+}
+
+// dashed is a flag as people type it.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// Wrong says what is wrong with the flags of a verb, when its flag set says err;
+// the hint is the flag that was meant, if one comes near.
+func Wrong(set *flag.FlagSet, err error) error {
+	const undefined = "flag provided but not defined: -"
+	what, hint := err.Error(), "tether "+set.Name()+" -h"
+	if name, ok := strings.CutPrefix(what, undefined); ok {
+		what = dashed(name) + " is not a flag of this verb"
+		var names []string
+		set.VisitAll(func(fl *flag.Flag) { names = append(names, fl.Name) })
+		if near := typo.Nearest(name, names); near != "" {
+			hint = dashed(near)
+		}
+	}
+	return fault.New(fault.UsageInvalid, what).WithHint(hint)
+}
