@@ -101,6 +101,14 @@ func TestEC045(t *testing.T) {
 		if r := j.run("echo ok > .vscode/tasks.json", "--allow-config", ".vscode"); r.exit != 0 {
 			t.Errorf("--allow-config .vscode: got %q", r.all())
 		}
+		hint := "--allow-config " + filepath.Join(j.w, ".vscode")
+		if r := j.edit("x", "write", ".vscode/tasks.json"); r.exit != exitOurs || !strings.Contains(r.all(), "hint: "+hint+"\n") {
+			t.Errorf("the edit of a locked file: got %q, want the hint %q", r.all(), hint)
+		}
+		// A folder is lifted whole, or not at all.
+		if r := j.run("true", "-v", "--allow-config", ".vscode/tasks.json"); !strings.Contains(r.all(), hint) {
+			t.Errorf("--allow-config below a locked folder: got %q, want a note with %q", r.all(), hint)
+		}
 	})
 }
 

@@ -11,6 +11,7 @@ const (
 	hintInside = "name a path relative to the workspace, or absolute inside one of the roots; --allow-read DIR adds a root"
 	hintHidden = "it is closed to commands as well; ask the user for what is needed of it"
 	hintGit    = "let git do it: run a git command, or change it outside of Tether"
+	hintOwn    = "change it outside of Tether"
 	hintWrite  = "tether run --profile workspace-write, or have the session's mode changed by the user"
 )
 

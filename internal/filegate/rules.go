@@ -1,6 +1,7 @@
 package filegate
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -116,13 +117,22 @@ func (r *rules) plan(p *plan.Plan) {
 	for _, f := range p.Files {
 		r.absent[f.Path] = made
 	}
+	gits := gitmeta.AllLocks(p.Repos)
 	for _, l := range p.Locks {
-		if !l.Writable {
-			r.locks[l.Path] = lock{why: l.Why, hint: hintGit, filter: l.Content != nil}
+		if l.Writable {
+			continue
 		}
+		hint := "--allow-config " + quote(l.Path)
+		switch {
+		case l.Content != nil, slices.ContainsFunc(gits, func(g gitmeta.Lock) bool { return g.Path == l.Path }):
+			hint = hintGit
+		case slices.Contains(p.Own, l.Path), r.isTether(l.Path[1+strings.LastIndexByte(l.Path, '/'):]):
+			hint = hintOwn
+		}
+		r.locks[l.Path] = lock{why: l.Why, hint: hint, filter: l.Content != nil}
 	}
 	// Present or not, and whatever profile: what git would read or run.
-	for _, l := range gitmeta.AllLocks(p.Repos) {
+	for _, l := range gits {
 		_, known := r.locks[l.Path]
 		switch {
 		case l.Hide:
@@ -170,7 +180,7 @@ func (r *rules) judge(above verdict, e entry) verdict {
 	}
 	r.gitName(&v, e)
 	if r.isTether(e.name) {
-		v.hold(lock{why: "Tether's own policy lies there", hint: "change it outside of Tether"})
+		v.hold(lock{why: "Tether's own policy lies there", hint: hintOwn})
 	}
 	if r.full {
 		return v

@@ -46,6 +46,11 @@ func (r *resolver) lock(path string) {
 	}
 	if r.writable(path) {
 		r.p.Locks = append(r.p.Locks, Lock{Path: path, Why: "the host runs it, or what it names, unasked"})
+		for _, a := range r.p.Policy.Protect.AllowConfig {
+			if a = r.inWorkspace(a); a != path && inside(a, path) {
+				r.note("--allow-config "+quote(a)+" lifts nothing: "+quote(path)+" is locked whole", "--allow-config "+quote(path))
+			}
+		}
 	}
 }
 
@@ -68,11 +73,16 @@ func (r *resolver) allowedConfig(path string) bool {
 		return false
 	}
 	return slices.ContainsFunc(r.p.Policy.Protect.AllowConfig, func(a string) bool {
-		if !filepath.IsAbs(a) {
-			a = filepath.Join(r.p.Workspace.Path, a)
-		}
-		return filepath.Clean(a) == path
+		return r.inWorkspace(a) == path
 	})
+}
+
+// inWorkspace is a path of the policy, which counts from the workspace.
+func (r *resolver) inWorkspace(path string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(r.p.Workspace.Path, path)
+	}
+	return filepath.Clean(path)
 }
 
 // own keeps Tether's own files out of reach, whatever roots the policy adds,
