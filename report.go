@@ -75,7 +75,7 @@ type Result struct {
 
 // Report says how strong each guarantee was.
 type Report struct {
-	// Provider is what confined the command: native, bwrap, guard or none.
+	// Provider is what confined the command: native, bwrap, landlock, seatbelt, guard or none.
 	Provider string `json:"provider"`
 	// Overall is the lowest grade among the required guarantees.
 	Overall policy.Grade `json:"overall"`

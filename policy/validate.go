@@ -65,7 +65,7 @@ func (p Policy) checkWords() error {
 		}
 	}
 	if p.Env.NoScrub && p.Profile != FullAccess {
-		return invalid("no_scrub would hand the caller's secrets to a confined command",
+		return invalid("no-scrub would hand the caller's secrets to a confined command",
 			"name the variables with --env NAME, or use --profile full-access")
 	}
 	return nil

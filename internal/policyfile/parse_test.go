@@ -228,7 +228,7 @@ func TestContradictions(t *testing.T) {
 		{"network = \"open\"\ndeny-host = [\"a.example\"]", "f:2:14: the rule to deny", "--network gated"},
 		{"network = \"open\"\nonly-host = []", "f:2:1: only-host would not be enforced", "--network gated"},
 		{"network = \"open\"\nonly-host = [\"a.example\"]", "f:2:14: only-host would not be enforced, because the network is open", "--network gated"},
-		{"no-scrub = true", "f:1:1: no_scrub would hand", "full-access"},
+		{"no-scrub = true", "f:1:1: no-scrub would hand", "full-access"},
 		{"profile = \"full-access\"\nprotect = [\"*.x\"]", "f:2:12: full access protects no file", ""},
 		{"network = \"none\"\nprofile = \"full-access\"", "f:2:1: full access cannot hold the network none", ""},
 	} {
