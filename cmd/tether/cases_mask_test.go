@@ -114,8 +114,9 @@ func TestEC009(t *testing.T) {
 	})
 }
 
-// EC-010: a secret that is created after the start. The running command sees
-// it, which the report states; the next one does not.
+// EC-010: a secret that is created after the start. The running command may see
+// it, which the report states; the next one does not. What native hides while a
+// command runs is TestLateSecrets' to show.
 func TestEC010(t *testing.T) {
 	providers(t, func(t *testing.T, j *jail) {
 		go func() {
