@@ -27,11 +27,18 @@ func stripOne(root, path string) error {
 		return nil // it is another one by now
 	}
 	self := "/proc/self/fd/" + strconv.Itoa(fd)
-	if err := unix.Removexattr(self, "security.capability"); err != nil && err != unix.ENODATA && err != unix.EOPNOTSUPP {
+	if st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
+		if err := unix.Chmod(self, st.Mode&0o1777); err != nil {
+			return err
+		}
+	}
+	// Only root may remove them; to others that is refused also where there are none.
+	switch _, err := unix.Getxattr(self, "security.capability", nil); err {
+	case nil:
+		return unix.Removexattr(self, "security.capability")
+	case unix.ENODATA, unix.EOPNOTSUPP:
+		return nil
+	default:
 		return err
 	}
-	if st.Mode&(unix.S_ISUID|unix.S_ISGID) == 0 {
-		return nil
-	}
-	return unix.Chmod(self, st.Mode&0o1777)
 }
