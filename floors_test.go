@@ -4,9 +4,11 @@ import (
 	"errors"
 	"go/build"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -86,6 +88,61 @@ func TestFloors(t *testing.T) {
 				t.Errorf("%s: the floor of %s is given and no package is there", goos, f)
 			}
 		}
+	}
+}
+
+// ARCHITECTURE.md has a line for each package inside, with its floor and where to
+// change it, and no line for one that is gone.
+func TestArchitecture(t *testing.T) {
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string]int{} // the floors
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 6 || !strings.HasPrefix(cells[2], " `internal/") {
+			continue
+		}
+		pkg := strings.Trim(cells[2], " `")
+		lines[pkg], err = strconv.Atoi(strings.TrimSpace(cells[1]))
+		if err != nil || strings.TrimSpace(cells[3]) == "" || strings.TrimSpace(cells[4]) == "" {
+			t.Errorf("%s: its floor, its purpose or what to change is missing", pkg)
+		}
+		// The files that it names are there.
+		for i, word := range strings.Split(cells[4], "`") {
+			if i%2 == 1 && strings.HasSuffix(word, ".go") {
+				in, _ := filepath.Glob(filepath.Join(pkg, word))
+				top, _ := filepath.Glob(word)
+				if len(in)+len(top) == 0 {
+					t.Errorf("%s: there is no %s", pkg, word)
+				}
+			}
+		}
+	}
+	err = filepath.WalkDir("internal", func(dir string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil || d.Name() == "testdata" {
+			return fs.SkipDir
+		}
+		if files, _ := filepath.Glob(filepath.Join(dir, "*.go")); len(files) == 0 {
+			return nil
+		}
+		pkg := filepath.ToSlash(dir)
+		family, _ := familyOf(pkg)
+		if floor, ok := lines[pkg]; !ok || floor != floors[family] {
+			t.Errorf("%s has no line in ARCHITECTURE.md for floor %d", pkg, floors[family])
+		}
+		delete(lines, pkg)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg := range lines {
+		t.Errorf("ARCHITECTURE.md has a line for %s, which is not there", pkg)
 	}
 }
 
