@@ -21,29 +21,19 @@ func limitsMet(l policy.Limits, out world.Outcome) []Denial {
 		}
 	}
 	procs := cmp.Or(l.Processes, policy.BuiltinProcesses)
-	add(enforce.MetMemory, fault.LimitMemory, "the command was killed", "it needed more memory than "+size(l.MemoryBytes),
-		"--max-memory "+size(2*l.MemoryBytes))
+	add(enforce.MetMemory, fault.LimitMemory, "the command was killed", "it needed more memory than "+policy.SizeText(l.MemoryBytes),
+		"--max-memory "+policy.SizeText(2*l.MemoryBytes))
 	add(enforce.MetProcesses, fault.LimitProcesses, "more processes or threads",
 		"there may be "+strconv.FormatInt(procs, 10)+" at a time", "--max-procs "+strconv.FormatInt(2*procs, 10))
 	seconds := (l.CPU + time.Second - 1).Truncate(time.Second)
 	add(enforce.MetCPU, fault.LimitCPU, "a process was ended", "it had used "+seconds.String()+" of processor time",
 		"--max-cpu "+(2*seconds).String())
-	add(enforce.MetFileSize, fault.LimitFileSize, "a process was ended", "it wrote more than "+size(l.FileBytes)+" to a file",
-		"--max-file-size "+size(2*l.FileBytes))
+	add(enforce.MetFileSize, fault.LimitFileSize, "a process was ended", "it wrote more than "+policy.SizeText(l.FileBytes)+" to a file",
+		"--max-file-size "+policy.SizeText(2*l.FileBytes))
 	rule, raise := "the folder lies in memory, and is full", ""
 	if l.ScratchBytes > 0 {
-		rule, raise = "the folder may hold "+size(l.ScratchBytes), "--max-scratch "+size(2*l.ScratchBytes)
+		rule, raise = "the folder may hold "+policy.SizeText(l.ScratchBytes), "--max-scratch "+policy.SizeText(2*l.ScratchBytes)
 	}
 	add(enforce.MetScratch, fault.LimitScratch, "more files in "+out.Full, rule, raise)
 	return list
-}
-
-// size spells a number of bytes as flags read it.
-func size(n int64) string {
-	units := [...]string{"", "K", "M", "G", "T"}
-	i := 0
-	for ; i+1 < len(units) && n >= 1024 && n%1024 == 0; i++ {
-		n /= 1024
-	}
-	return strconv.FormatInt(n, 10) + units[i]
 }

@@ -36,6 +36,17 @@ func ParseSize(s string) (int64, error) {
 	return n << shift, nil
 }
 
+// SizeText spells a number of bytes as [ParseSize] reads it, with the largest
+// unit that leaves a whole number.
+func SizeText(n int64) string {
+	units := [...]string{"", "K", "M", "G", "T"}
+	i := 0
+	for ; i+1 < len(units) && n >= 1024 && n%1024 == 0; i++ {
+		n /= 1024
+	}
+	return strconv.FormatInt(n, 10) + units[i]
+}
+
 // unit returns the power of two of a size's unit.
 func unit(s string) (uint, bool) {
 	if s == "" {

@@ -132,6 +132,9 @@ func FuzzParseSize(f *testing.F) {
 		if again, err := policy.ParseSize(strconv.FormatInt(n, 10)); err != nil || again != n {
 			t.Fatalf("%q: got %d, then %d, %v", s, n, again, err)
 		}
+		if again, err := policy.ParseSize(policy.SizeText(n)); err != nil || again != n {
+			t.Fatalf("%q: got %d, spelled %s, then %d, %v", s, n, policy.SizeText(n), again, err)
+		}
 	})
 }
 

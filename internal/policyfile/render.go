@@ -170,7 +170,7 @@ func (r *renderer) limits(l policy.Limits) {
 		bytes int64
 	}{{"max-output", l.OutputBytes}, {"max-memory", l.MemoryBytes}, {"max-file-size", l.FileBytes}, {"max-scratch", l.ScratchBytes}} {
 		if e.bytes > 0 {
-			r.scalar(e.key, sizeText(e.bytes))
+			r.scalar(e.key, policy.SizeText(e.bytes))
 		}
 	}
 	if l.CPU > 0 {
@@ -182,17 +182,6 @@ func (r *renderer) limits(l policy.Limits) {
 	if l.OpenFiles > 0 {
 		r.bare("max-open-files", strconv.FormatInt(l.OpenFiles, 10))
 	}
-}
-
-// sizeText returns what policy.ParseSize reads back.
-func sizeText(n int64) string {
-	units := []string{"", "K", "M", "G", "T"}
-	i := 0
-	for i+1 < len(units) && n%1024 == 0 {
-		n /= 1024
-		i++
-	}
-	return strconv.FormatInt(n, 10) + units[i]
 }
 
 // quoted returns a TOML basic string.

@@ -2,7 +2,6 @@ package local
 
 import (
 	"cmp"
-	"strconv"
 	"time"
 
 	"github.com/tether-sandbox/tether/fault"
@@ -37,7 +36,7 @@ func (w World) CanLimit(l policy.Limits) error {
 		return nil
 	}
 	return fault.New(fault.LimitUnenforceable, "memory cannot be limited here: "+m.NoCgroup).
-		WithHint(cgroup.Way("tether run --max-memory " + strconv.FormatInt(l.MemoryBytes, 10) + " -- CMD"))
+		WithHint(cgroup.Way("tether run --max-memory " + policy.SizeText(l.MemoryBytes) + " -- CMD"))
 }
 
 // limits are what the inner stage is told of a policy's.
