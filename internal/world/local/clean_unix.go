@@ -27,7 +27,7 @@ func Clean(quarantine bool) ([]string, error) {
 	var removed []string
 	var errs []error
 	if busy(filepath.Join(host.StateDir, "pending")) {
-		return nil, fault.New(fault.Internal, "a command is running; its caches cannot be removed").
+		return nil, fault.New(fault.UsageInvalid, "a command is running; its caches cannot be removed").
 			WithHint("wait until it has ended")
 	}
 	for _, n := range names {
