@@ -177,6 +177,7 @@ func try(ctx context.Context, name, dir string) Provider {
 		return p
 	}
 	p.Works, p.Report = true, &res.Report
+	p.Report.foresee()
 	for i := range p.Report.Grades {
 		g := &p.Report.Grades[i]
 		if g.Required = need.Required(g.Guarantee); g.Grade < g.Required {

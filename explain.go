@@ -57,6 +57,7 @@ func (s *Session) Explain(ctx context.Context, c Command) (Explanation, error) {
 	e := Explanation{Profile: pol.Profile.String(), Workspace: p.Workspace.Path, Dir: p.Dir,
 		Network: pol.Network.Mode.String(),
 		Report:  report(pol, p, kind, enforce.Grades(kind, p, s.world.Machine(pol.Limits)))}
+	e.Report.foresee()
 	if argv, err := c.argv(); err == nil {
 		v := look(now, p, argv)
 		if v.Refused {
