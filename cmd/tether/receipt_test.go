@@ -26,8 +26,8 @@ func TestReceipt(t *testing.T) {
 		want string
 	}{
 		{found(), ""},
-		{hides, "1 secret hidden, 1 changed file runs later on the host: /w/Makefile"},
-		{others, "1 changed file runs later on the host: /w/Makefile, 2 new links lead out of the workspace, 1 new git repository"},
+		{hides, "1 secret hidden; 1 changed file runs later on the host: /w/Makefile"},
+		{others, "1 changed file runs later on the host: /w/Makefile; 2 new links lead out of the workspace; 1 new git repository"},
 		{found("/a", "/b", "/c"), "3 changed files run later on the host: /a, /b, /c"},
 		{found("/a", "/b", "/c", "/d"), "4 changed files run later on the host: /a, /b, /c, ..."},
 	} {

@@ -280,7 +280,7 @@ func receipt(res tether.Result) string {
 	}
 	add(links, "new link leads out of the workspace", "new links lead out of the workspace")
 	add(repos, "new git repository", "new git repositories")
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, "; ") // names in a part have commas between them
 }
 
 func printReport(w io.Writer, r tether.Report) {
