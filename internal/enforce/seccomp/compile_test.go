@@ -23,6 +23,7 @@ func TestGolden(t *testing.T) {
 			"strict": {Arch: arch},
 			"usual":  {Arch: arch, Inet: true, Unix: true, SetGID: true, Namespaced: true},
 			"walls":  {Arch: arch, SetGID: true},
+			"client": {Arch: arch, SetGID: true, TCP: true},
 			"nested": {Arch: arch, Inet: true, Unix: true, SetGID: true, Namespaced: true, NestedUserNS: true, NestedMounts: true},
 		} {
 			file := filepath.Join("testdata", arch+"-"+name+".golden")
@@ -147,7 +148,7 @@ func reach(arch string, i int) (seccomp.Options, call, bool) {
 			}
 		}
 	}
-	for _, o := range []seccomp.Options{{Arch: arch}, {Arch: arch, Inet: true, Unix: true, SetGID: true, Namespaced: true}} {
+	for _, o := range []seccomp.Options{{Arch: arch}, {Arch: arch, TCP: true}, {Arch: arch, Inet: true, Unix: true, SetGID: true, Namespaced: true}} {
 		for _, a := range tries[0] {
 			for _, b := range tries[1] {
 				for _, d := range tries[2] {
@@ -171,7 +172,7 @@ func TestOptionsOnlyOpen(t *testing.T) {
 		arch := rapid.SampledFrom(archs).Draw(t, "arch")
 		o := rapid.SampledFrom(every(arch)).Draw(t, "options")
 		wider := o
-		switch rapid.IntRange(0, 3).Draw(t, "widen") {
+		switch rapid.IntRange(0, 4).Draw(t, "widen") {
 		case 0:
 			wider.Inet = true
 		case 1:
@@ -180,6 +181,8 @@ func TestOptionsOnlyOpen(t *testing.T) {
 			wider.NestedUserNS = true
 		case 3:
 			wider.NestedMounts = true
+		case 4:
+			wider.TCP = true
 		}
 		c := drawCall(t, arch, interesting)
 		narrow, _ := naive(o, c)

@@ -155,6 +155,11 @@ func probes() []probe {
 		open("fchmodat setgid", unix.SYS_FCHMODAT, none, bad, 0o2775), open("fchmod setgid", unix.SYS_FCHMOD, none, 0o2775),
 		open("socket tcp", unix.SYS_SOCKET, 2, 1, 0), open("socket tcp6", unix.SYS_SOCKET, 10, 1, 6),
 		open("socketpair dgram", unix.SYS_SOCKETPAIR, 1, 2, 999),
+		open("socket udp", unix.SYS_SOCKET, 2, 2, 0), open("socket udp6", unix.SYS_SOCKET, 10, 2, 17),
+		open("sendto fast", unix.SYS_SENDTO, none, bad, 1, 0x20000000), open("sendmsg fast", unix.SYS_SENDMSG, none, bad, 0x20004000),
+		open("sendmmsg fast", unix.SYS_SENDMMSG, none, bad, 1, 0x20000000), open("setsockopt ulp", unix.SYS_SETSOCKOPT, none, 6, 31, bad, 3),
+		open("listen", unix.SYS_LISTEN, none, 1), open("sendto", unix.SYS_SENDTO, none, bad, 1, 0x4000),
+		open("setsockopt nodelay", unix.SYS_SETSOCKOPT, none, 6, 1, bad, 4),
 		open("shmget", unix.SYS_SHMGET, 0x7e740001, 1, 0), open("shmat", unix.SYS_SHMAT, none, 0, 0), open("shmctl", unix.SYS_SHMCTL, none, 99),
 		open("semget", unix.SYS_SEMGET, 0x7e740001, 1, 0), open("semop", unix.SYS_SEMOP, none, bad, 1),
 		open("semctl", unix.SYS_SEMCTL, none, 0, 99), open("semtimedop", unix.SYS_SEMTIMEDOP, none, bad, 1, 0),
@@ -186,7 +191,7 @@ func probed(t *testing.T, o *seccomp.Options) map[string]result {
 func TestProbes(t *testing.T) {
 	control := probed(t, nil)
 	tried := map[int]bool{}
-	for _, o := range []*seccomp.Options{usual(), {Arch: runtime.GOARCH}} {
+	for _, o := range []*seccomp.Options{usual(), {Arch: runtime.GOARCH}, {Arch: runtime.GOARCH, TCP: true}} {
 		got := probed(t, o)
 		for _, p := range probes() {
 			want, line := naive(*o, call{audit(runtime.GOARCH), uint32(p.nr), p.args})

@@ -39,6 +39,10 @@ type Options struct {
 	// loopback is refused; a sandbox with a network namespace of its own
 	// grants it.
 	Inet bool
+	// TCP leaves clients of TCP open, and no other use of IPv4 and IPv6: for
+	// walls whose rules are about connect(2) on TCP and about nothing else. Inet
+	// includes it.
+	TCP bool
 	// Unix leaves Unix sockets open. Without it only pairs that are born
 	// connected can be made.
 	Unix bool
@@ -64,7 +68,7 @@ func (o Options) granted() Lift {
 	for _, f := range [...]struct {
 		on  bool
 		bit Lift
-	}{{o.Inet, LiftInet}, {o.Unix, LiftUnix}, {o.NestedUserNS, LiftUserNS}, {o.NestedMounts, LiftMounts}, {o.SetGID, LiftSetGID}, {o.Namespaced, LiftNamespaced}} {
+	}{{o.Inet, LiftInet}, {o.Inet || o.TCP, LiftTCP}, {o.Unix, LiftUnix}, {o.NestedUserNS, LiftUserNS}, {o.NestedMounts, LiftMounts}, {o.SetGID, LiftSetGID}, {o.Namespaced, LiftNamespaced}} {
 		if f.on {
 			l |= f.bit
 		}
@@ -83,6 +87,7 @@ const (
 	LiftMounts
 	LiftSetGID
 	LiftNamespaced
+	LiftTCP
 )
 
 // Rule refuses a system call with an error.

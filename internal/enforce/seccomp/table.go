@@ -255,13 +255,20 @@ func socketRules() []Rule {
 		route = 0
 
 		auto, icmp, tcp, udp, icmpv6, rawIP = 0, 1, 6, 17, 58, 255 // the last is for raw sockets alone
+
+		ulp      = 31 // TCP_ULP
+		fastOpen = 0x20000000
+
+		unseen = "connects past the walls, which look at connect alone"
+		served = "there is nobody whom the walls let in, and it takes a port without a bind that they would see"
 	)
 	inet := in(0, afInet, afInet6)
 	typ := func(not bool, values ...uint32) Cond { return Cond{Arg: 1, Mask: typeMask, Not: not, In: values} }
 	return []Rule{
 		{"socket", 41, 198, EAFNOSUPPORT, 0, []Cond{notIn(0, afUnix, afInet, afInet6, afNetlink)},
 			"vsock reaches the hypervisor, packet, xdp, can, tipc, alg and the like are kernel code that no tool needs"},
-		{"socket", 41, 198, EACCES, LiftInet, []Cond{inet}, "no network"},
+		{"socket", 41, 198, EACCES, LiftTCP, []Cond{inet}, "no network"},
+		{"socket", 41, 198, EACCES, LiftInet, []Cond{inet, typ(true, stream)}, "the walls know TCP alone"},
 		{"socket", 41, 198, EACCES, LiftInet, []Cond{in(0, afNetlink)}, "tells of the host's network"},
 		{"socket", 41, 198, EACCES, LiftUnix, []Cond{in(0, afUnix)}, "reaches services outside by path"},
 		{"socket", 41, 198, EPROTONOSUPPORT, 0, []Cond{in(0, afNetlink), notIn(2, route)},
@@ -273,6 +280,11 @@ func socketRules() []Rule {
 		{"socketpair", 53, 199, EOPNOTSUPP, 0, []Cond{notIn(0, afUnix)}, "only Unix sockets come in pairs; others would be rare kernel code"},
 		{"socketpair", 53, 199, ESOCKTNOSUPPORT, LiftUnix, []Cond{typ(true, stream, seqpacket)},
 			"one of a pair of datagram sockets can be turned to a service outside, by path"},
+		{"sendto", 44, 206, EOPNOTSUPP, LiftInet, []Cond{anyOf(3, fastOpen)}, unseen},
+		{"sendmsg", 46, 211, EOPNOTSUPP, LiftInet, []Cond{anyOf(2, fastOpen)}, unseen},
+		{"sendmmsg", 307, 269, EOPNOTSUPP, LiftInet, []Cond{anyOf(3, fastOpen)}, unseen},
+		{"setsockopt", 54, 208, EOPNOTSUPP, LiftInet, []Cond{in(1, tcp), in(2, ulp)}, "could make another transport of a socket of TCP, which the walls do not know"},
+		{"listen", 50, 201, EACCES, LiftInet, nil, served},
 	}
 }
 

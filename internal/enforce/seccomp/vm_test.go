@@ -29,9 +29,9 @@ func audit(arch string) uint32 {
 // every returns all combinations of options for arch.
 func every(arch string) []seccomp.Options {
 	var all []seccomp.Options
-	for i := range 64 {
+	for i := range 128 {
 		all = append(all, seccomp.Options{Arch: arch, Inet: i&1 != 0, Unix: i&2 != 0,
-			NestedUserNS: i&4 != 0, NestedMounts: i&8 != 0, SetGID: i&16 != 0, Namespaced: i&32 != 0})
+			NestedUserNS: i&4 != 0, NestedMounts: i&8 != 0, SetGID: i&16 != 0, Namespaced: i&32 != 0, TCP: i&64 != 0})
 	}
 	return all
 }
@@ -125,7 +125,7 @@ func lifted(o seccomp.Options, l seccomp.Lift) bool {
 		bit seccomp.Lift
 		on  bool
 	}{{seccomp.LiftInet, o.Inet}, {seccomp.LiftUnix, o.Unix}, {seccomp.LiftUserNS, o.NestedUserNS}, {seccomp.LiftMounts, o.NestedMounts},
-		{seccomp.LiftSetGID, o.SetGID}, {seccomp.LiftNamespaced, o.Namespaced}} {
+		{seccomp.LiftSetGID, o.SetGID}, {seccomp.LiftNamespaced, o.Namespaced}, {seccomp.LiftTCP, o.TCP || o.Inet}} {
 		if l&x.bit != 0 && !x.on {
 			return false
 		}
