@@ -23,20 +23,24 @@ import (
 // proxyUser is the name that goes with the secret.
 const proxyUser = "tether"
 
+// sshVariable holds the credentials for the command by which ssh finds its way.
+const sshVariable = "TETHER_PROXY_BASIC"
+
 // ProxyEnv is the environment by which common programs find the proxy.
 func ProxyEnv(port int, secret string) []string {
 	at := "127.0.0.1:" + strconv.Itoa(port)
 	web, socks := "http://"+proxyUser+":"+secret+"@"+at, "socks5h://"+proxyUser+":"+secret+"@"+at
 	const own = "localhost,127.0.0.1,::1"
 	// ssh knows of no proxies. The shell reads the answer's head byte by byte, so
-	// that nothing of the server's is lost.
-	head := "CONNECT %h:%p HTTP/1.1\\r\\nHost: %h:%p\\r\\nProxy-Authorization: Basic " + basic(secret) + "\\r\\n\\r\\n"
+	// that nothing of the server's is lost. It takes the secret from a variable:
+	// arguments are seen by every user of a machine.
+	head := "CONNECT %h:%p HTTP/1.1\\r\\nHost: %h:%p\\r\\nProxy-Authorization: Basic \\$" + sshVariable + "\\r\\n\\r\\n"
 	ssh := `ssh -o ProxyCommand='bash -c "exec 3<>/dev/tcp/127.0.0.1/` + strconv.Itoa(port) + `; printf \"` + head + `\" >&3; ` +
 		`read -r -u 3 v s x; while read -r -u 3 l && [ \${#l} -gt 1 ]; do :; done; [ \"\$s\" = 200 ] || exit 1; cat <&3 & exec cat >&3"'`
 	return []string{
 		"http_proxy=" + web, "https_proxy=" + web, "HTTP_PROXY=" + web, "HTTPS_PROXY=" + web,
 		"all_proxy=" + socks, "ALL_PROXY=" + socks, "no_proxy=" + own, "NO_PROXY=" + own,
-		"NODE_USE_ENV_PROXY=1", "GIT_SSH_COMMAND=" + ssh,
+		"NODE_USE_ENV_PROXY=1", "GIT_SSH_COMMAND=" + ssh, sshVariable + "=" + basic(secret),
 		"JAVA_TOOL_OPTIONS=-DsocksProxyHost=127.0.0.1 -DsocksProxyPort=" + strconv.Itoa(port) +
 			" -Djava.net.socks.username=" + proxyUser + " -Djava.net.socks.password=" + secret,
 	}
@@ -48,7 +52,10 @@ func basic(secret string) string {
 
 // ServeProxyOn serves a listener for a proxy's clients, which is the gate's from
 // then on.
-func (g *Gate) ServeProxyOn(l net.Listener) { g.accept(l, g.called(g.proxy)) }
+func (g *Gate) ServeProxyOn(l net.Listener) {
+	g.ports.Store(new([]uint16)) // a client can ask for any port
+	g.accept(l, g.called(g.proxy))
+}
 
 // helloTime is how long a client has to say what it wants.
 const helloTime = 30 * time.Second

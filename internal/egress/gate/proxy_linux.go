@@ -9,7 +9,6 @@ import (
 // ServeProxy serves a listener for a proxy's clients, and those on the command's
 // loopback that lead to the host's. The descriptors are the gate's from then on.
 func (g *Gate) ServeProxy(proxy int, local []int) error {
-	g.ports.Store(new([]uint16))
 	l, err := listener(proxy)
 	if err != nil {
 		return err
