@@ -193,11 +193,18 @@ func try(ctx context.Context, name, dir string) Provider {
 		p.GateWhy = fault.TextOf(err)
 		return p
 	}
-	if name == "landlock" {
-		p.GateWhy = "it has no network of its own, and nothing leads out"
-		return p
-	}
 	p.Gate, p.GateWhy = gated.Report.Gate, gated.gateWhy
+	if name == "landlock" && p.Gate == "" {
+		p.GateWhy = "holding TCP to its port takes Linux 6.7; nothing leads out"
+	}
+	if p.Gate != "" {
+		// What is accepted is for the default network, which may hold less than none.
+		for _, g := range gated.Report.Grades {
+			if g.Guarantee == policy.NetworkGuarantee && g.Grade < need.Required(g.Guarantee) {
+				p.Accept = strings.TrimSpace(fmt.Sprintf("%s --accept %s=%s", p.Accept, g.Guarantee, g.Grade))
+			}
+		}
+	}
 	return p
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // acceptWalls is a policy file that accepts what the provider landlock holds.
-const acceptWalls = `accept = ["read=partial", "write=partial", "process=partial", "secrets=none"]` + "\n"
+const acceptWalls = `accept = ["read=partial", "write=partial", "process=partial", "secrets=none", "network=partial"]` + "\n"
 
 // Why a case does not hold under the provider landlock.
 const (

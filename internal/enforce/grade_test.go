@@ -31,6 +31,7 @@ func TestGrades(t *testing.T) {
 		return p
 	}
 	open := func(p *plan.Plan) { p.Policy.Network.Mode = policy.Open }
+	gated := func(p *plan.Plan) { p.Policy.Network.Mode = policy.Gated }
 	for _, c := range []struct {
 		name string
 		kind enforce.Kind
@@ -91,6 +92,9 @@ func TestGrades(t *testing.T) {
 				p.Views[i].Writable = false
 			}
 		}), newest, "read=P write=P secrets=C network=C process=P ipc=C limits=P"},
+		{"landlock, gated", enforce.Landlock, with(gated), newest, "read=P write=P secrets=N network=P process=P ipc=C limits=P"},
+		{"landlock, gated, the first that holds TCP", enforce.Landlock, with(gated), 4, "read=P write=P secrets=N network=P process=N ipc=C limits=P"},
+		{"landlock, gated, the last that does not: nothing leads out", enforce.Landlock, with(gated), 3, "read=P write=P secrets=N network=C process=N ipc=C limits=P"},
 		{"landlock, open", enforce.Landlock, with(open), newest, "read=P write=P secrets=N network=N process=P ipc=C limits=P"},
 		{"landlock, the last without scopes", enforce.Landlock, with(func(*plan.Plan) {}), 5,
 			"read=P write=P secrets=N network=C process=N ipc=C limits=P"},

@@ -11,7 +11,9 @@ import (
 // Landlock versions without which a guarantee is void.
 const (
 	truncateABI = 3
-	tcpABI      = 4
+
+	// TCPABI is the first that holds TCP to ports.
+	TCPABI = 4
 )
 
 // wallGrades says what the provider landlock makes of a plan.
@@ -49,7 +51,15 @@ func wallGrades(p *plan.Plan, m Machine) []Graded {
 	case policy.Offline:
 		add(policy.NetworkGuarantee, policy.Complete, "system call filter: no socket but pairs", "")
 	case policy.Gated:
-		add(policy.NetworkGuarantee, policy.Complete, "system call filter: no socket but pairs; nothing leads to the gate, so nothing out", "")
+		if m.LandlockABI < TCPABI {
+			add(policy.NetworkGuarantee, policy.Complete, "system call filter: no socket but pairs; nothing leads to the gate, so nothing out", "")
+			break
+		}
+		why := "by port and not by address: whoever listens on the gate's port, elsewhere or on another address of this machine, can be reached past the gate"
+		if p.Policy.Network.Upstream != "" {
+			why += "; the upstream proxy resolves names, and may find any address for one that is allowed"
+		}
+		add(policy.NetworkGuarantee, policy.Partial, "Landlock: TCP to the port of the gate, which lets out what the rules allow; system call filter: no other sockets but pairs", why)
 	default:
 		add(policy.NetworkGuarantee, policy.None, "the host's network",
 			"every address that the host reaches is reachable, its own loopback included")

@@ -58,6 +58,9 @@ type WallsOrder struct {
 	Closed string
 	// AnyTCP leaves TCP to the filter.
 	AnyTCP bool
+	// Gate is the one port of TCP that can be connected to without AnyTCP, zero for
+	// none.
+	Gate uint16
 }
 
 // Limits bound one command, whatever holds it otherwise; zero sets none.
@@ -129,6 +132,7 @@ func (o *Order) Encode() []byte {
 		e.num(uint64(w.GID))
 		e.str(w.Closed)
 		e.bool(w.AnyTCP)
+		e.num(uint64(w.Gate))
 	}
 	e.num(uint64(len(o.Filter)))
 	for _, i := range o.Filter {
@@ -159,7 +163,7 @@ func DecodeOrder(b []byte) (*Order, error) {
 		o.Gate = &GateOrder{Ports: d.ports(), Local: d.ports(), Env: d.strs()}
 	}
 	if d.bool() {
-		o.Walls = &WallsOrder{Change: d.bool(), UID: d.id(), GID: d.id(), Closed: d.str(), AnyTCP: d.bool()}
+		o.Walls = &WallsOrder{Change: d.bool(), UID: d.id(), GID: d.id(), Closed: d.str(), AnyTCP: d.bool(), Gate: d.port()}
 	}
 	for range d.count() {
 		v := d.num()
@@ -275,12 +279,15 @@ func (d *decoder) strs() []string {
 	}
 	return l
 }
+func (d *decoder) port() uint16 {
+	p := d.num()
+	d.bad = d.bad || p > math.MaxUint16
+	return uint16(p)
+}
 func (d *decoder) ports() []uint16 {
 	var l []uint16
 	for range d.count() {
-		p := d.num()
-		d.bad = d.bad || p > math.MaxUint16
-		l = append(l, uint16(p))
+		l = append(l, d.port())
 	}
 	return l
 }

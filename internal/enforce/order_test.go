@@ -61,7 +61,7 @@ func orderOf(t *rapid.T) *enforce.Order {
 	}
 	if flag("walls") {
 		o.Walls = &enforce.WallsOrder{Change: flag("change"), UID: rapid.Uint32().Draw(t, "uid"), GID: rapid.Uint32().Draw(t, "gid"),
-			Closed: rapid.String().Draw(t, "closed"), AnyTCP: flag("tcp")}
+			Closed: rapid.String().Draw(t, "closed"), AnyTCP: flag("tcp"), Gate: rapid.Uint16().Draw(t, "gate port")}
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "filter") {
 		o.Filter = append(o.Filter, seccomp.Insn{Code: rapid.Uint16().Draw(t, "code"), Jt: rapid.Uint8().Draw(t, "jt"),
@@ -117,7 +117,7 @@ func TestOrderHasEveryField(t *testing.T) {
 	fill(reflect.ValueOf(&s).Elem())
 	s.Content = []byte("c")
 	o := enforce.Order{Steps: []enforce.Step{s}, Argv: []string{"a"}, Env: []string{"E=1"}, CPUs: []int{0, 63, 64}, Gate: &enforce.GateOrder{Ports: []uint16{1}},
-		Walls: &enforce.WallsOrder{Change: true, UID: 1, GID: 1<<32 - 1, Closed: "c", AnyTCP: true}, Filter: []seccomp.Insn{{Code: 1, Jt: 2, Jf: 3, K: 4}}}
+		Walls: &enforce.WallsOrder{Change: true, UID: 1, GID: 1<<32 - 1, Closed: "c", AnyTCP: true, Gate: 1<<16 - 1}, Filter: []seccomp.Insn{{Code: 1, Jt: 2, Jf: 3, K: 4}}}
 	fill(reflect.ValueOf(&o).Elem())
 	for _, v := range []reflect.Value{reflect.ValueOf(o), reflect.ValueOf(s)} {
 		for i := range v.NumField() {

@@ -134,6 +134,9 @@ func wallIn(order *enforce.Order) error {
 	}
 	// What this kernel lacks was told by the grades.
 	rules, _ = rules.Downgrade(abi)
+	if order.Walls.Gate != 0 && rules.AnyTCP {
+		return &stage{"landlock", errors.New("this kernel cannot hold TCP to the gate's port")}
+	}
 	if err := joinKeyring(); err != nil {
 		return err
 	}
@@ -184,6 +187,9 @@ func manyFiles() (unix.Rlimit, error) {
 // ruleset opens what the steps allow. What lies there must be what was planned.
 func ruleset(order *enforce.Order) (landlock.Ruleset, error) {
 	r := landlock.Ruleset{AnyTCP: order.Walls.AnyTCP}
+	if order.Walls.Gate != 0 {
+		r.Connect = []uint16{order.Walls.Gate}
+	}
 	for i := range order.Steps {
 		s := &order.Steps[i]
 		if s.Do != enforce.Allow {
@@ -271,6 +277,28 @@ func checkWalls(order *enforce.Order, bounded bool) error {
 	}
 	if err := opens(order.Walls.Closed); !errors.Is(err, unix.EACCES) {
 		return fmt.Errorf("the walls do not stand: opening what no rule opens says %v", err)
+	}
+	if order.Walls.Gate != 0 {
+		return checkPort()
+	}
+	return nil
+}
+
+// checkPort tries what the walls refuse before a packet is sent: a connection to
+// another port than the gate's, and a port of one's own.
+func checkPort() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("no way to the gate: %w", err)
+	}
+	defer unix.Close(fd)
+	const never = 1 // no gate has a port below 1024
+	at := &unix.SockaddrInet4{Port: never, Addr: [4]byte{127, 0, 0, 1}}
+	if err := unix.Connect(fd, at); !errors.Is(err, unix.EACCES) {
+		return fmt.Errorf("the walls do not stand: connecting past the gate says %v", err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: at.Addr}); !errors.Is(err, unix.EACCES) {
+		return fmt.Errorf("the walls do not stand: taking a port says %v", err)
 	}
 	return nil
 }

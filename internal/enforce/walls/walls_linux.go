@@ -22,7 +22,9 @@ import (
 // Start starts a job in a plan's walls. private is an empty folder of this run
 // that nobody else can enter or change and the command's ids can pass; it is
 // the caller's to remove.
-func Start(p *plan.Plan, private string, job enforce.Job) (enforce.Process, error) {
+// gate is the one port of TCP that can be connected to, zero for none; who asks
+// for one has the filter leave TCP open.
+func Start(p *plan.Plan, private string, gate uint16, job enforce.Job) (enforce.Process, error) {
 	if _, err := landlock.ABI(); err != nil {
 		return nil, err
 	}
@@ -35,6 +37,7 @@ func Start(p *plan.Plan, private string, job enforce.Job) (enforce.Process, erro
 	}
 	job.Order.Steps = w.Steps[len(w.Steps)-allows(w.Steps):]
 	job.Order.Env, job.Order.Walls = w.Env, order
+	order.Gate = gate
 	program := &supervise.Direct{Path: "/proc/self/exe", Args: []string{inner.Name}, Env: []string{"GOGC=off"},
 		Sys: &syscall.SysProcAttr{Setsid: true}}
 	s, err := supervise.Launch(program, explain)

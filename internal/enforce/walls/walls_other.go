@@ -14,6 +14,6 @@ func Steps(*plan.Plan, string) ([]enforce.Step, error) {
 }
 
 // Start refuses: Landlock needs Linux.
-func Start(*plan.Plan, string, enforce.Job) (enforce.Process, error) {
+func Start(*plan.Plan, string, uint16, enforce.Job) (enforce.Process, error) {
 	return nil, fault.New(fault.SandboxUnavailable, "the landlock provider needs Linux")
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/egress"
 	"github.com/tether-sandbox/tether/internal/egress/gate"
 	"github.com/tether-sandbox/tether/internal/enforce"
@@ -67,17 +69,52 @@ func (o *outlet) order() *enforce.GateOrder {
 	if o.rules == nil {
 		return nil
 	}
-	env := gate.ProxyEnv(enforce.ProxyPort, o.secret)
-	env = slices.DeleteFunc(env, func(kv string) bool {
+	return &enforce.GateOrder{Ports: o.rules.Ports(), Local: o.rules.Local(), Env: o.env(enforce.ProxyPort)}
+}
+
+// env is the environment by which a proxy is found, but for what the policy sets
+// itself.
+func (o *outlet) env(port int) []string {
+	return slices.DeleteFunc(gate.ProxyEnv(port, o.secret), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		_, set := o.set[name]
 		return set
 	})
-	return &enforce.GateOrder{Ports: o.rules.Ports(), Local: o.rules.Local(), Env: env}
+}
+
+// hostEnv is env for a command that shares the host's loopback: what is there is
+// asked for like any other host.
+func (o *outlet) hostEnv(port uint16) []string {
+	return slices.DeleteFunc(o.env(int(port)), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return strings.EqualFold(name, "no_proxy")
+	})
+}
+
+// serveHost begins to serve a proxy on the host's loopback. Who does not know the
+// secret gets nothing.
+func (o *outlet) serveHost() (port uint16, err error) {
+	l, err := gate.ListenHost()
+	if err != nil {
+		return 0, fault.Wrap(fault.SandboxUnavailable, "the gate cannot listen on the loopback", err)
+	}
+	o.begin(enforce.Proxy, "there is no network of its own under provider landlock")
+	o.gate.ServeProxyOn(l)
+	return l.Addr().(*net.TCPAddr).AddrPort().Port(), nil
 }
 
 // serve begins to serve the sockets that the inner stage made.
 func (o *outlet) serve(s enforce.GateSockets, why string) error {
+	o.begin(s.Link, why)
+	if s.Link == enforce.Proxy {
+		return o.gate.ServeProxy(s.Proxy, s.Near.Listeners)
+	}
+	return o.gate.ServePair(gate.Pair{Far: gate.Side(s.Far), DNS: s.DNS, DNSTCP: s.DNSTCP, UDP4: s.UDP4, UDP6: s.UDP6,
+		ICMP4: s.ICMP4, ICMP6: s.ICMP6, Near: gate.Side(s.Near), Ports: o.rules.Ports(), Local: o.rules.Local(), Mark: enforce.GateMark})
+}
+
+// begin makes a gate in the place of one that an earlier provider left.
+func (o *outlet) begin(link enforce.GateLink, why string) {
 	o.close()
 	options := gate.Options{Rules: o.rules, Upstream: o.upstream, Secret: o.secret, Guard: o.guard}
 	var g *gate.Gate
@@ -85,12 +122,7 @@ func (o *outlet) serve(s enforce.GateSockets, why string) error {
 		options.Denied = func(d egress.Denial) { o.denied(d, g) }
 	}
 	g = gate.New(options)
-	o.gate, o.link, o.why = g, s.Link, why
-	if s.Link == enforce.Proxy {
-		return o.gate.ServeProxy(s.Proxy, s.Near.Listeners)
-	}
-	return o.gate.ServePair(gate.Pair{Far: gate.Side(s.Far), DNS: s.DNS, DNSTCP: s.DNSTCP, UDP4: s.UDP4, UDP6: s.UDP6,
-		ICMP4: s.ICMP4, ICMP6: s.ICMP6, Near: gate.Side(s.Near), Ports: o.rules.Ports(), Local: o.rules.Local(), Mark: enforce.GateMark})
+	o.gate, o.link, o.why = g, link, why
 }
 
 func (o *outlet) close() {

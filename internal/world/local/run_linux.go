@@ -97,7 +97,7 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 			return world.Outcome{Findings: before.dead}, fault.Wrap(fault.IsolationUnavailable, "the workspace does not hold still", err)
 		}
 	}
-	out, proc, err := startFirst(p, c, machine, job)
+	out, proc, err := startFirst(p, c, machine, outlet, job)
 	if err != nil {
 		before.drop()
 		out.Findings = before.dead
@@ -168,7 +168,7 @@ func order(p *plan.Plan, c world.Command, abi int, terminal bool) (enforce.Order
 // startFirst starts the job with the first provider that can hold the plan at
 // the grades that the policy requires. One that cannot be built gives way to
 // the next of the same grade; none ever gives way to less.
-func startFirst(p *plan.Plan, c world.Command, machine enforce.Machine, job enforce.Job) (world.Outcome, enforce.Process, error) {
+func startFirst(p *plan.Plan, c world.Command, machine enforce.Machine, o *outlet, job enforce.Job) (world.Outcome, enforce.Process, error) {
 	kinds := []enforce.Kind{c.Provider}
 	if c.Provider == enforce.Auto || c.Provider == "" {
 		kinds = []enforce.Kind{enforce.Native, enforce.Bwrap, enforce.Landlock}
@@ -186,11 +186,11 @@ func startFirst(p *plan.Plan, c world.Command, machine enforce.Machine, job enfo
 		}
 		var proc enforce.Process
 		if err == nil {
-			proc, err = start(kind, p, c.Warm, job)
+			proc, err = start(kind, p, c.Warm, machine.LandlockABI, o, job)
 		}
 		if err == nil {
 			out.Provider, out.Grades = kind, grades
-			if kind == enforce.Landlock && p.Policy.Network.Mode == policy.Gated {
+			if kind == enforce.Landlock && p.Policy.Network.Mode == policy.Gated && machine.LandlockABI < enforce.TCPABI {
 				out.Notes = append(out.Notes, gateless)
 			}
 			return out, proc, nil
@@ -241,7 +241,7 @@ func nestable(kind enforce.Kind, p *plan.Plan) error {
 
 // start starts a job with one provider. It returns once the command runs, or
 // the program could not be executed: until then another provider may be tried.
-func start(kind enforce.Kind, p *plan.Plan, early world.Warm, job enforce.Job) (enforce.Process, error) {
+func start(kind enforce.Kind, p *plan.Plan, early world.Warm, abi int, o *outlet, job enforce.Job) (enforce.Process, error) {
 	network := netOf(p.Policy)
 	var proc enforce.Process
 	var err error
@@ -261,7 +261,7 @@ func start(kind enforce.Kind, p *plan.Plan, early world.Warm, job enforce.Job) (
 		job.Order.Env = environ.Within(job.Order.Env, string(kind))
 		proc, err = bwrap.Start(p.Identity, network == enforce.HostNet, filepath.Join(p.StateDir, "stubs"), job)
 	case enforce.Landlock:
-		proc, err = startWalled(p, job)
+		proc, err = startWalled(p, abi, o, job)
 	case enforce.Unconfined, enforce.Guard:
 		proc, err = startBare(job)
 	default:

@@ -15,16 +15,17 @@ import (
 )
 
 // startWalled starts a job without namespaces, with a private folder on the host
-// that lasts as long as the job.
-func startWalled(p *plan.Plan, job enforce.Job) (enforce.Process, error) {
-	// Rules about TCP know ports and not addresses: a way to the gate would be one
-	// to the same port of every host. So nothing leads out, which gateless tells.
+// that lasts as long as the job. The gate is a proxy on the host's own loopback,
+// to whose port the walls hold the command; a kernel that cannot do that has no
+// way out, which gateless tells.
+func startWalled(p *plan.Plan, abi int, o *outlet, job enforce.Job) (enforce.Process, error) {
 	job.Order.Gate = nil
 	if len(p.Policy.Network.Publish) > 0 {
 		return nil, fault.New(fault.SandboxUnavailable, "provider landlock has no network of its own whose ports could be published").
 			WithHint("leave out --publish")
 	}
-	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH, Inet: p.Policy.Network.Mode == policy.Open, SetGID: !p.Identity.Root})
+	gated := o.rules != nil && abi >= enforce.TCPABI
+	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH, Inet: p.Policy.Network.Mode == policy.Open, TCP: gated, SetGID: !p.Identity.Root})
 	if err != nil {
 		return nil, err
 	}
@@ -32,13 +33,20 @@ func startWalled(p *plan.Plan, job enforce.Job) (enforce.Process, error) {
 	// Without a user namespace all that the user runs anywhere would count.
 	job.Order.Limits.Processes = 0
 	job.Order.Env = environ.Within(job.Order.Env, string(enforce.Landlock))
+	var port uint16
+	if gated {
+		if port, err = o.serveHost(); err != nil {
+			return nil, err
+		}
+		job.Order.Env = append(job.Order.Env[:len(job.Order.Env):len(job.Order.Env)], o.hostEnv(port)...)
+	}
 	private, release, err := holdPrivate(p)
 	if err != nil {
 		return nil, err
 	}
 	q := *p
 	q.Env = job.Order.Env
-	proc, err := walls.Start(&q, private, job)
+	proc, err := walls.Start(&q, private, port, job)
 	if err != nil {
 		_ = release()
 		return nil, err
@@ -46,8 +54,8 @@ func startWalled(p *plan.Plan, job enforce.Job) (enforce.Process, error) {
 	return &walled{proc, release}, nil
 }
 
-// gateless is what a run under --network gated is told of this provider.
-const gateless = "provider landlock has no way to the gate: nothing leads out, also not to hosts that are allowed"
+// gateless is what a run under --network gated is told of an old kernel.
+const gateless = "provider landlock has no way to the gate before Linux 6.7: nothing leads out, also not to hosts that are allowed"
 
 // rootsPrivate is where root's private folders lie: its state folder is closed to
 // the owners of workspaces.
