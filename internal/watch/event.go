@@ -33,6 +33,13 @@ func (e Event) Path() string { return e.Dir + "/" + e.Name }
 // ErrFull says that the system allows no more watches, or no more users of them.
 var ErrFull = errors.New("the system allows no more watches")
 
+// ErrDeep says that folders lie too deep in each other to be watched.
+var ErrDeep = errors.New("folders lie too deep in each other to be watched")
+
+// Partly says that an error of Add leaves what could be watched so, and the rest
+// out. Nobody who makes folders can bring about another one by that.
+func Partly(err error) bool { return errors.Is(err, ErrFull) || errors.Is(err, ErrDeep) }
+
 // The bits of inotify(7) that are of use here.
 const (
 	attrib     = 0x4

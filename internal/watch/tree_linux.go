@@ -79,17 +79,21 @@ const wanted = attrib | closeWrite | movedFrom | movedTo | created | deleted | o
 
 // Add watches the folder at path and all below it; links are not followed. A
 // folder is watched before it is listed, so that nothing slips between. What
-// cannot be listed is left out. One Add at a time; stop is asked now and then and ends it.
+// cannot be listed is left out. One Add at a time; stop is asked now and then and
+// ends it. See Partly for what is watched after an error.
 func (t *Tree) Add(path string, stop func() bool) error {
 	fd, err := unix.Open(path, openDir, 0)
 	if gone(err) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
 		return nil
 	}
+	if errors.Is(err, unix.ENAMETOOLONG) {
+		return ErrDeep
+	}
 	if err != nil {
 		return full(err)
 	}
 	defer unix.Close(fd)
-	return t.add(fd, path, stop)
+	return t.add(fd, path, 0, stop)
 }
 
 const openDir = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
@@ -98,10 +102,15 @@ func gone(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
-// add watches a folder and what is below it. Each level holds a descriptor: a
-// tree that is deeper than there are any is too much, as one with too many
-// folders is.
-func (t *Tree) add(fd int, path string, stop func() bool) error {
+// deepest is how many folders in each other one Add follows: each level holds a
+// descriptor, of which other work needs some, too.
+const deepest = 128
+
+// add watches a folder and what is below it.
+func (t *Tree) add(fd int, path string, depth int, stop func() bool) error {
+	if depth > deepest {
+		return ErrDeep
+	}
 	if stop != nil && stop() {
 		return os.ErrClosed
 	}
@@ -122,6 +131,7 @@ func (t *Tree) add(fd int, path string, stop func() bool) error {
 		}
 		kids = folders(fd, t.list[:n], kids)
 	}
+	var deep error
 	for _, name := range kids {
 		kid, err := unix.Openat(fd, name, openDir, 0)
 		if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM) {
@@ -130,13 +140,15 @@ func (t *Tree) add(fd int, path string, stop func() bool) error {
 		if err != nil {
 			continue // gone, or closed to everybody
 		}
-		err = t.add(kid, path+"/"+name, stop)
+		err = t.add(kid, path+"/"+name, depth+1, stop)
 		unix.Close(kid)
-		if err != nil {
+		if errors.Is(err, ErrDeep) {
+			deep = err
+		} else if err != nil {
 			return err
 		}
 	}
-	return nil
+	return deep
 }
 
 // arm watches the folder that is open as fd.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -103,6 +104,39 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, tree, func(e Event) bool { return e.Dir == dir && e.Name == "f" })
+}
+
+// What lies deeper than is followed is told of, and what lies beside it is watched.
+func TestDeep(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := root.MkdirAll(strings.Repeat("d/", deepest+10), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := root.Mkdir("z", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.Close()
+	if err := tree.Add(dir, nil); !errors.Is(err, ErrDeep) || !Partly(err) || tree.Len() != deepest+2 {
+		t.Errorf("%d are watched: %v", tree.Len(), err)
+	}
+	if err := root.WriteFile("z/f", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	until(t, tree, func(e Event) bool { return e.Dir == filepath.Join(dir, "z") && e.Name == "f" })
+	// A folder whose path is longer than the kernel takes one; no error by which
+	// whoever makes it could end a watch.
+	if err := tree.Add(dir+strings.Repeat("/d", 4096), nil); !errors.Is(err, ErrDeep) {
+		t.Errorf("too long a path: %v", err)
+	}
 }
 
 // What the queue cannot hold is told as lost.

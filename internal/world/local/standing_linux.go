@@ -108,7 +108,7 @@ func (s *standing) armAll() error {
 
 func (s *standing) arm(path string) error {
 	err := s.tree.Add(path, nil)
-	if errors.Is(err, watch.ErrFull) {
+	if watch.Partly(err) {
 		s.full, err = err, nil
 	}
 	return err

@@ -153,7 +153,7 @@ func (v *vigil) armAll() error {
 // and the rest is looked at now and then.
 func (v *vigil) arm(path string) error {
 	err := v.tree.Add(path, func() bool { return v.ctx.Err() != nil })
-	if errors.Is(err, watch.ErrFull) {
+	if watch.Partly(err) {
 		v.full, err = err, nil
 	}
 	return err
