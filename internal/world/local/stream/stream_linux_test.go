@@ -156,18 +156,21 @@ func TestFloodIsBounded(t *testing.T) {
 	}
 }
 
+// soon is at once, on a busy machine; what is not would take longer, or for ever.
+const soon = 10 * time.Second
+
 func TestBackgroundChildDoesNotHoldTheCall(t *testing.T) {
 	leaks(t)
 	for _, script := range []string{
 		"sleep 60 & echo done",
 		"(while :; do echo x; sleep .1; done) & echo done",
-		"setsid sleep 3 & echo done", // not in the tree that we kill: it holds the pipe
+		"setsid sleep 20 & echo done", // not in the tree that we kill: it holds the pipe
 	} {
 		var out Capture
 		begin := time.Now()
 		st := run(t, Options{Stdout: &out, Stderr: &out}, script)
-		if d := time.Since(begin); d > time.Second || !st.Success() || !strings.Contains(text(&out), "done\n") {
-			t.Errorf("%s: got %q, %v after %v; want done within 1 s", script, text(&out), st, d)
+		if d := time.Since(begin); d > soon || !st.Success() || !strings.Contains(text(&out), "done\n") {
+			t.Errorf("%s: got %q, %v after %v; want done at once", script, text(&out), st, d)
 		}
 	}
 }
@@ -347,13 +350,13 @@ func TestInputThatWaitsDoesNotHoldTheCall(t *testing.T) {
 	defer w.Close()
 	begin := time.Now()
 	run(t, Options{Stdin: r}, "true")
-	if d := time.Since(begin); d > time.Second {
+	if d := time.Since(begin); d > soon {
 		t.Errorf("took %v", d)
 	}
 	// A reader that cannot be interrupted is left behind, not waited for.
 	pr, pw := io.Pipe()
 	run(t, Options{Stdin: pr}, "true")
-	if d := time.Since(begin); d > 2*time.Second {
+	if d := time.Since(begin); d > 2*soon {
 		t.Errorf("took %v", d)
 	}
 	pw.Close()
@@ -376,7 +379,7 @@ func TestReaderThatLeavesEndsTheCommand(t *testing.T) {
 		st := run(t, Options{Stdout: out}, "exec yes")
 		w.Close()
 		ws := st.Sys().(syscall.WaitStatus)
-		if !ws.Signaled() || ws.Signal() != unix.SIGPIPE || time.Since(begin) > time.Second {
+		if !ws.Signaled() || ws.Signal() != unix.SIGPIPE || time.Since(begin) > soon {
 			t.Errorf("%s: got %v after %v, want SIGPIPE at once", name, st, time.Since(begin))
 		}
 	}
