@@ -85,3 +85,19 @@ func TestBeforeFails(t *testing.T) {
 		}
 	}
 }
+
+// TestArmTooDeep: whoever makes folders that cannot be watched does not end a
+// vigil by it; that the watch has gaps is told.
+func TestArmTooDeep(t *testing.T) {
+	tree, err := watch.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.Close()
+	v, s := &vigil{tree: tree, ctx: t.Context()}, &standing{tree: tree}
+	long := t.TempDir() + strings.Repeat("/d", 4096)
+	made := watch.Event{Dir: long, Name: "d", Folder: true, New: true}
+	if err := errors.Join(v.arm(made.Path()), s.follow(made)); err != nil || v.full == nil || s.full == nil {
+		t.Errorf("%v; gaps: %v, %v", err, v.full, s.full)
+	}
+}
