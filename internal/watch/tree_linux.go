@@ -53,7 +53,7 @@ func most() int {
 }
 
 func full(err error) error {
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENOMEM) {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM) {
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	return err

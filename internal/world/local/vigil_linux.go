@@ -327,8 +327,12 @@ func (v *vigil) look(l *looks, now looked) error {
 			return err
 		}
 		if again {
+			at := time.Now()
+			if v.failing != nil {
+				at = at.Add(slow)
+			}
 			v.wants.all = true
-			l.want(time.Now(), l.asked)
+			l.want(at, l.asked)
 			return nil
 		}
 		v.took(l.asked)
@@ -354,8 +358,11 @@ func (v *vigil) cover(steps []enforce.Step) (again bool, err error) {
 	case errors.Is(err, os.ErrClosed):
 		v.end() // the command is over, and nobody sees anything any more
 		return false, nil
-	case err != nil:
+	case errors.Is(err, enforce.ErrStands):
 		return false, err
+	case err != nil:
+		v.failing = err // such as for want of descriptors, for now
+		return true, nil
 	case c.Changed > 0:
 		return true, nil
 	case c.Failed > 0:

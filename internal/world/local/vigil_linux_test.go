@@ -24,15 +24,22 @@ type covers struct {
 
 func (c covers) Cover([]enforce.Step) (enforce.Coverage, error) { return enforce.Coverage{}, c.err }
 
-// TestCoverAtTheEnd: a command that ends while something is being hidden from it
-// was watched to its end; what fails while it runs is told.
-func TestCoverAtTheEnd(t *testing.T) {
+// TestCoverFails: a command that ends while something is being hidden from it was
+// watched to its end; what fails while it runs is told, and tried again where
+// that may help.
+func TestCoverFails(t *testing.T) {
 	broken := errors.New("broken")
-	for _, tt := range []struct{ err, want error }{{os.ErrClosed, nil}, {broken, broken}} {
+	for _, tt := range []struct {
+		err, want error
+		again     bool
+		failing   error
+		over      bool
+	}{{os.ErrClosed, nil, false, nil, true}, {enforce.ErrStands, enforce.ErrStands, false, nil, false}, {broken, nil, true, broken, false}} {
 		v := &vigil{proc: covers{err: tt.err}}
 		v.ctx, v.end = context.WithCancel(context.Background())
-		if _, err := v.cover(nil); !errors.Is(err, tt.want) || (v.ctx.Err() != nil) != (tt.want == nil) {
-			t.Errorf("%v: %v, over: %v", tt.err, err, v.ctx.Err())
+		again, err := v.cover(nil)
+		if !errors.Is(err, tt.want) || again != tt.again || v.failing != tt.failing || (v.ctx.Err() != nil) != tt.over {
+			t.Errorf("%v: %v, again %v, failing %v, over: %v", tt.err, err, again, v.failing, v.ctx.Err())
 		}
 		v.end()
 	}
