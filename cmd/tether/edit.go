@@ -33,6 +33,10 @@ func editVerb(args []string, std stdio) (int, error) {
 	set.BoolVar(&e.literal, "literal", false, "search: the pattern is plain text")
 	do, ok := map[string]func(*tether.Files, []string) (any, error){"view": e.view, "write": e.write,
 		"replace": e.replace, "list": e.list, "search": e.search}[args[0]]
+	if !ok && strings.HasPrefix(args[0], "-") {
+		return 0, fault.New(fault.UsageInvalid, "flags of edit come after the word view, write, replace, list or search").
+			WithHint("tether edit -h")
+	}
 	if !ok {
 		return 0, fault.New(fault.UsageInvalid, fmt.Sprintf("tether edit cannot %q; it can view, write, replace, list and search", args[0])).
 			WithHint("tether edit -h")

@@ -169,7 +169,12 @@ func (f *forest) policy() (flags []string) {
 		p.pol.Protect.AllowConfig = []string{".vscode"}
 		flags = append(flags, "--allow-config", ".vscode")
 	}
-	root := rapid.SampledFrom(append(slices.Clone(f.dirs[1:]), f.p.out)).Draw(rt, "root")
+	roots := slices.DeleteFunc(append(slices.Clone(f.dirs[1:]), f.p.out), func(dir string) bool {
+		return slices.ContainsFunc(strings.Split(dir, "/"), func(name string) bool {
+			return policy.HiddenName([]byte(name)) == policy.HiddenAny // such a root is refused
+		})
+	})
+	root := rapid.SampledFrom(roots).Draw(rt, "root")
 	switch rapid.IntRange(0, 3).Draw(rt, "added") {
 	case 0:
 		p.pol.Read = []string{root}
