@@ -59,7 +59,17 @@ func TestSameAsACommand(t *testing.T) {
 			if theirs == "fyy" {
 				opened++
 			}
-			if why := differs(g, p, q, ours, theirs); why != "" {
+			why := differs(g, p, q, ours, theirs)
+			for try := 0; why != "" && try < 2; try++ {
+				// A run that takes long is looked after: what the probe has just made
+				// with a name to hide may be hidden before it looks. One question alone
+				// is over before that begins.
+				if again := ask(rt, p, binary, flags, questions[i:i+1]); again != nil {
+					theirs = again[0]
+					why = differs(g, p, q, ours, theirs)
+				}
+			}
+			if why != "" {
 				rt.Fatalf("%v\n%s %q: the gate says %s, a command %s: %s\n%s", flags, p.w, q, ours, theirs, why, tree(p))
 			}
 		}

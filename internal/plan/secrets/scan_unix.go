@@ -307,7 +307,7 @@ func (s *scan) entries(n *node, fd int, buf []byte) (saw int) {
 			continue
 		}
 		marks := s.marks(n, name, t)
-		if since := w.rules.Since; since != 0 && t != Directory {
+		if since := w.rules.Since; since != 0 && t != Directory && (marks != 0 || t == Symlink || w.rules.Files) {
 			marks |= s.changes(fd, string(name), t, marks, since)
 		}
 		if t == Symlink {

@@ -89,10 +89,13 @@ type Rules struct {
 	// Path marks a path relative to its root, with "/" between the names. It
 	// costs more than Name; leave it nil when no pattern holds a slash.
 	Path func(rel []byte, t Type) Mark
-	// Since, when not zero, has everything but directories looked at: what
+	// Since, when not zero, has what is marked and every link looked at: what
 	// changed at this time or later, in nanoseconds as the kernel counts change
 	// times, gets the marks Changed and SetID.
 	Since int64
+	// Files has all other files looked at as well, for SetID. It takes about as
+	// long as the walk itself.
+	Files bool
 }
 
 // Entry is a directory entry that is of interest to somebody.

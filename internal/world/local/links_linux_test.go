@@ -41,7 +41,7 @@ func TestCapabilities(t *testing.T) {
 	}
 	old := give("old")
 	time.Sleep(3 * tick)
-	r := &record{remembered: remembered{Begin: time.Now(), Roots: [][]byte{[]byte(root)}, Snapshots: []gitmeta.Snapshot{{Workspace: root}}}}
+	r := &record{remembered: remembered{Begin: time.Now(), AnyMode: true, Roots: [][]byte{[]byte(root)}, Snapshots: []gitmeta.Snapshot{{Workspace: root}}}}
 	fresh := give("new")
 	if !has(fresh) || !has(old) {
 		t.Fatal("control: both must have capabilities")

@@ -82,7 +82,7 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 	if err := enforce.Meets(p.Policy, out.Provider, out.Grades); err != nil && out.Provider != enforce.Unconfined {
 		return out, err
 	}
-	before, err := takeSnapshot(p)
+	before, err := takeSnapshot(p, c.Provider)
 	if err != nil {
 		return world.Outcome{Findings: before.dead}, err
 	}

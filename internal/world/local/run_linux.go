@@ -37,7 +37,7 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 	if c.Provider != enforce.Unconfined && c.Provider != enforce.Guard {
 		trustIndexes(ctx, p)
 	}
-	before, err := takeSnapshot(p)
+	before, err := takeSnapshot(p, c.Provider)
 	if err != nil {
 		return world.Outcome{Findings: before.dead}, err
 	}

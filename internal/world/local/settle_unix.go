@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/plan"
 	"github.com/tether-sandbox/tether/internal/plan/gitmeta"
 	"github.com/tether-sandbox/tether/internal/plan/secrets"
@@ -49,6 +50,9 @@ type remembered struct {
 	// entries of the repositories.
 	Links [][]byte `json:"links,omitempty"`
 	Repos [][]byte `json:"repos,omitempty"`
+	// AnyMode says that the command could make files with set-id bits: no filter
+	// refused them.
+	AnyMode bool `json:"any_mode,omitempty"`
 	// Held are the places whose content was locked.
 	Held []held `json:"held,omitempty"`
 }
@@ -60,10 +64,16 @@ type masked struct {
 	Ino  uint64 `json:"ino"`
 }
 
+// anyMode says whether no filter keeps a command from making files that lend their
+// owner's rights. The filters leave set-group-id bits to ordinary users.
+func anyMode(p *plan.Plan, kind enforce.Kind) bool {
+	return p.Policy.Nested || kind == enforce.Unconfined || kind == enforce.Guard || kind == enforce.Seatbelt
+}
+
 // takeSnapshot settles what a run that died left behind, then records what
 // stands now.
-func takeSnapshot(p *plan.Plan) (*record, error) {
-	r := &record{remembered: remembered{Begin: time.Now()}}
+func takeSnapshot(p *plan.Plan, kind enforce.Kind) (*record, error) {
+	r := &record{remembered: remembered{Begin: time.Now(), AnyMode: anyMode(p, kind)}}
 	if p.Policy.Profile != policy.WorkspaceWrite {
 		return r, nil
 	}
@@ -185,7 +195,7 @@ func (r *record) inspect(p *plan.Plan) ([]gitmeta.Finding, error) {
 // rest from being looked at.
 func (r *record) inspectRoot(p *plan.Plan, i int) ([]gitmeta.Finding, error) {
 	root, quarantine := string(r.Roots[i]), filepath.Join(p.StateDir, "quarantine")
-	rules := secrets.Rules{Since: r.Begin.Add(-tick).UnixNano(), Path: func(rel []byte, t secrets.Type) secrets.Mark {
+	rules := secrets.Rules{Since: r.Begin.Add(-tick).UnixNano(), Files: r.AnyMode, Path: func(rel []byte, t secrets.Type) secrets.Mark {
 		if policy.LaterKind(rel) != "" || policy.LockedName(base(rel)) || t == secrets.Symlink && policy.LaterFolder(base(rel)) {
 			return secrets.Locked
 		}
