@@ -17,7 +17,7 @@ const (
 	notLocked = "a writable folder is open whole: what must stay locked in it can be changed, and is found at the end"
 	ownTmp    = "/tmp, /var/tmp and /dev/shm are the host's and closed; TMPDIR names a private folder"
 	noSockets = "no Unix sockets but pairs"
-	nothing   = "nothing leads out but under --network open, and there is no loopback of its own"
+	noOwnLoop = "there is no loopback of its own, and nothing inside can listen"
 	seen      = "what the host shows of files and processes by name is seen"
 )
 
@@ -40,7 +40,7 @@ var landlockLimits = map[string]string{
 	"EC-201": "a write is refused with EACCES, not EROFS",
 	"EC-022": notLocked, "EC-023": notLocked, "EC-024": notLocked, "EC-029": notLocked, "EC-034": notLocked, "EC-035": notLocked,
 	"EC-037": notLocked, "EC-038": notLocked, "EC-041": notLocked,
-	"EC-071": noSockets, "EC-078": noSockets, "EC-079": nothing,
+	"EC-071": noSockets, "EC-078": noSockets, "EC-079": noOwnLoop,
 	"EC-081": "System V IPC is refused; what the host has of it is seen in /proc/sysvipc",
 }
 

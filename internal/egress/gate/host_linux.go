@@ -24,19 +24,7 @@ const (
 // ListenHost listens on a port of the host's loopback, by chance. When it was
 // chosen nobody listened there on any address of this machine, of either family.
 func ListenHost() (net.Listener, error) {
-	low, high := handedOut()
-	var ports []int
-	for p := hostFirst; p <= hostLast; p++ {
-		if p < low || p > high {
-			ports = append(ports, p)
-		}
-	}
-	if len(ports) < enough {
-		ports = ports[:0]
-		for p := hostFirst; p <= hostLast; p++ {
-			ports = append(ports, p)
-		}
-	}
+	ports := hostPorts(handedOut())
 	const tries = 64
 	var last error
 	for range tries {
@@ -51,6 +39,21 @@ func ListenHost() (net.Listener, error) {
 		last = err
 	}
 	return nil, errors.Join(errors.New("no port is free"), last)
+}
+
+// hostPorts are those to choose from on a machine that hands out low to high.
+func hostPorts(low, high int) []int {
+	var all, beside []int
+	for p := hostFirst; p <= hostLast; p++ {
+		all = append(all, p)
+		if p < low || p > high {
+			beside = append(beside, p)
+		}
+	}
+	if len(beside) < enough {
+		return all
+	}
+	return beside
 }
 
 // unused says whether no address of this machine has the port: taking it for all

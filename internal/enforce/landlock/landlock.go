@@ -18,7 +18,9 @@
 //     are not looked at by any ABI.
 //   - Unix sockets with a path are not looked at either. (Kernel 7.1 can; this
 //     package does not ask for it yet.)
-//   - TCP rules know ports, not addresses, and neither UDP nor MPTCP.
+//   - TCP rules know ports, not addresses, and neither UDP nor MPTCP. They are
+//     asked at bind(2) and connect(2): a first packet by MSG_FASTOPEN and a port
+//     that listen(2) takes pass by them.
 //   - Descriptors that arrive over a socket keep their powers, and so does a
 //     connection that exists.
 //
