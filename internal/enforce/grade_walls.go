@@ -68,8 +68,8 @@ func wallGrades(p *plan.Plan, m Machine) []Graded {
 		add(policy.Process, policy.None, "supervisor; no capabilities, no_new_privs, system call filter",
 			lacks(scopedABI, "6.12", "processes of the same user, the supervisor included, are open to signals"))
 	} else {
-		add(policy.Process, policy.Partial, "Landlock scopes; a supervisor that adopts and kills the whole tree; no capabilities, no_new_privs, system call filter",
-			"processes of the host are seen, and a supervisor that is killed from outside leaves what the command started")
+		add(policy.Process, policy.Partial, "Landlock scopes; a supervisor that adopts and kills the whole tree, at one stroke; no capabilities, no_new_privs, system call filter",
+			"processes of the host are seen")
 	}
 	add(policy.IPC, policy.Complete, "system call filter: no Unix sockets but pairs, no System V IPC, no queues", "")
 	return append(out, limits(Landlock, p, m))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tether-sandbox/tether"
 	"github.com/tether-sandbox/tether/internal/enforce/enforcetest"
+	"github.com/tether-sandbox/tether/internal/enforce/landlock"
 )
 
 // slow is d, or longer where the machine is an emulated one and says how many
@@ -54,6 +55,26 @@ func alive(kill bool, match func(words []string) bool) (n int) {
 		}
 	}
 	return n
+}
+
+// children lists the children of a process, at least one.
+func children(t *testing.T, pid int) (out []int) {
+	t.Helper()
+	all, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, path := range all {
+		raw, _ := os.ReadFile(path)
+		for word := range strings.FieldsSeq(string(raw)) {
+			kid, err := strconv.Atoi(word)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, kid)
+		}
+	}
+	if len(out) == 0 {
+		t.Fatalf("%d has no children", pid)
+	}
+	return out
 }
 
 // gone waits until nothing with the word runs.
@@ -123,6 +144,54 @@ func TestLifecycle(t *testing.T) {
 			}
 			gone(t, word)
 		},
+		"processes that make another and exit, faster than one can look": func(t *testing.T, s *scene, p enforcetest.Provider) {
+			if abi, _ := landlock.ABI(); p.Name == "landlock" && abi < 6 {
+				t.Skip("nothing kills them all at once on this kernel")
+			}
+			// They end by themselves, and tell, as soon as there is no file "go".
+			file, lived := filepath.Join(s.Workspace, "go"), filepath.Join(s.Workspace, "lived")
+			begin := func() (word string) {
+				if err := os.WriteFile(file, nil, 0o666); err != nil {
+					t.Fatal(err)
+				}
+				return nap()
+			}
+			live := func() bool {
+				_ = os.Remove(file)
+				for try := 0; try < 20; try++ {
+					if _, err := os.Lstat(lived); err == nil {
+						return true
+					}
+					time.Sleep(slow(20 * time.Millisecond))
+				}
+				return false
+			}
+			cmd := exec.Command(s.program, hopperWord, begin())
+			cmd.Dir = s.Workspace
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(slow(200 * time.Millisecond))
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			if !live() {
+				t.Fatal("control: nothing outlives its command")
+			}
+			time.Sleep(slow(300 * time.Millisecond)) // for the last of them
+			if err := os.Remove(lived); err != nil {
+				t.Fatal(err)
+			}
+			word := begin()
+			// Should they go on, they do so for this long.
+			stop := time.AfterFunc(slow(4*time.Second), func() { _ = os.Remove(file) })
+			defer stop.Stop()
+			started := time.Now()
+			res := s.run(p, tether.Command{Args: []string{s.program, hopperWord, word}, Time: slow(500 * time.Millisecond)})
+			if took := time.Since(started); !res.TimedOut || took > slow(3*time.Second) || live() {
+				t.Errorf("exit %d after %s", res.Exit, took)
+			}
+			gone(t, word)
+		},
 		"a process that holds the output open": func(t *testing.T, s *scene, p enforcetest.Provider) {
 			word := nap()
 			begin := time.Now()
@@ -155,7 +224,12 @@ func TestLifecycle(t *testing.T) {
 			}
 		},
 		"a supervisor that is killed": func(t *testing.T, s *scene, p enforcetest.Provider) {
-			for range 3 {
+			abi, _ := landlock.ABI()
+			for round := range 4 {
+				inner := round == 3 // the inner one
+				if inner && p.Name == "landlock" && abi < 6 {
+					break // nobody is left then
+				}
 				word := nap()
 				cmd := exec.Command("/proc/self/exe", supervisorWord, p.Name, s.Workspace, "none", "sh", "-c",
 					s.program+" "+daemonWord+" sleep "+word+"; exec "+s.program+" "+stubbornWord+" "+word)
@@ -164,7 +238,13 @@ func TestLifecycle(t *testing.T) {
 					t.Fatal(err)
 				}
 				until(t, "the command runs", func() bool { return running(word, false) > 1 })
-				_ = cmd.Process.Kill()
+				if inner {
+					for _, kid := range children(t, cmd.Process.Pid) {
+						_ = syscall.Kill(kid, syscall.SIGKILL)
+					}
+				} else {
+					_ = cmd.Process.Kill()
+				}
 				_ = cmd.Wait()
 				gone(t, word)
 			}

@@ -28,6 +28,7 @@ const (
 	supervisorWord = "enforcetest-supervisor"
 	stubbornWord   = "enforcetest-stubborn"
 	daemonWord     = "enforcetest-daemon"
+	hopperWord     = "enforcetest-hopper"
 	netVar         = "ENFORCETEST_NET"
 )
 
@@ -42,6 +43,12 @@ func TestMain(m *testing.M) {
 			supervisor(os.Args[2:])
 		case stubbornWord:
 			signal.Ignore()
+			time.Sleep(time.Minute)
+			os.Exit(0)
+		case hopperWord:
+			for range 100 {
+				hop()
+			}
 			time.Sleep(time.Minute)
 			os.Exit(0)
 		case daemonWord:
@@ -156,4 +163,26 @@ func upLoopback(addresses map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// hop makes a process that makes another and exits, which does the same, as long
+// as there is a file "go" in the current folder. The last one makes the file
+// "lived".
+func hop() {
+	file, lived, here := [...]byte{'g', 'o', 0}, [...]byte{'l', 'i', 'v', 'e', 'd', 0}, unix.AT_FDCWD
+	nap := unix.Timespec{Nsec: 300_000}
+	// A forked child has one thread and no runtime: nothing but calls.
+	if pid, _, _ := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0); pid != 0 {
+		return
+	}
+	for {
+		if _, _, errno := unix.RawSyscall(unix.SYS_FACCESSAT, uintptr(here), uintptr(unsafe.Pointer(&file)), 0); errno != 0 {
+			_, _, _ = unix.RawSyscall6(unix.SYS_OPENAT, uintptr(here), uintptr(unsafe.Pointer(&lived)), unix.O_CREAT|unix.O_WRONLY, 0o666, 0, 0)
+			_, _, _ = unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+		}
+		_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&nap)), 0, 0)
+		if pid, _, _ := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0); pid != 0 {
+			_, _, _ = unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+		}
+	}
 }

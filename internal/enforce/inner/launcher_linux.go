@@ -24,7 +24,10 @@ func (e *saidError) Error() string { return e.What }
 // has. The supervisor stays outside of the walls, so that nothing inside can
 // signal or trace it: a thread of its own inside could be killed, and the whole
 // of it with that. The launcher dies with the calling thread.
-func startLauncher(order *enforce.Order) (int, error) {
+func startLauncher(order *enforce.Order, u *undertaker) (int, error) {
+	if err := u.hire(); err != nil {
+		return 0, &stage{"undertaker", err}
+	}
 	file, err := unix.MemfdCreate("tether-order", unix.MFD_CLOEXEC)
 	if err != nil {
 		return 0, &stage{"order", err}

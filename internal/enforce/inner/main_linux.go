@@ -26,8 +26,13 @@ func (s *stage) Unwrap() error { return s.err }
 
 // Main runs the inner stage and never returns.
 func Main() {
-	if len(os.Args) == 2 && os.Args[1] == Launcher {
-		launcher()
+	if len(os.Args) == 2 {
+		switch os.Args[1] {
+		case Launcher:
+			launcher()
+		case Undertaker:
+			undertake()
+		}
 	}
 	gated := len(os.Args) == 2 && os.Args[1] == GateBuilder
 	builder := gated || len(os.Args) == 2 && os.Args[1] == Builder
@@ -51,12 +56,13 @@ func Main() {
 	if os.Getpid() == 1 {
 		deafen()
 	}
-	status, err := run(builder, gated)
+	var u undertaker
+	status, err := run(builder, gated, &u)
 	if err != nil {
 		send(failure(err))
 		os.Exit(125)
 	}
-	killTree()
+	killTree(&u)
 	send(Message{Kind: Exited, Status: uint32(status)})
 	os.Exit(0)
 }
@@ -87,7 +93,7 @@ func identify() error {
 	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 }
 
-func run(builds, gated bool) (syscall.WaitStatus, error) {
+func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 	var b *builder
 	var g *gate
 	if gated {
@@ -158,7 +164,7 @@ func run(builds, gated bool) (syscall.WaitStatus, error) {
 	if err != nil {
 		return 0, &stage{"null device", err}
 	}
-	pid, err := start(order)
+	pid, err := start(order, u)
 	if err != nil {
 		return 0, err
 	}
@@ -166,7 +172,7 @@ func run(builds, gated bool) (syscall.WaitStatus, error) {
 		return 0, &stage{"null device", err}
 	}
 	send(Message{Kind: Started})
-	go obey(pid, order, &late{b: b})
+	go obey(pid, order, &late{b: b}, u)
 	ws, spent, err := reap(pid)
 	if err == nil && ws != 0 {
 		tellMet(order, metBy(&order.Limits, ws, &spent))
@@ -176,7 +182,7 @@ func run(builds, gated bool) (syscall.WaitStatus, error) {
 
 // obey carries out the supervisor's requests. When the supervisor is gone, so
 // are we, and with us everything inside.
-func obey(pid int, order *enforce.Order, l *late) {
+func obey(pid int, order *enforce.Order, l *late, u *undertaker) {
 	var b [ReachLen]byte
 	oob := make([]byte, unix.CmsgSpace(4*TreesPerPacket))
 	for {
@@ -185,7 +191,7 @@ func obey(pid int, order *enforce.Order, l *late) {
 			for os.Getpid() != 1 {
 				// No namespace ends with us. The main thread, which buries
 				// the dead, ends us when there is nobody left.
-				signalTree(unix.SIGKILL)
+				signalTree(unix.SIGKILL, u)
 				time.Sleep(5 * time.Millisecond)
 			}
 			os.Exit(125)
@@ -210,8 +216,12 @@ func obey(pid int, order *enforce.Order, l *late) {
 			_ = unix.Kill(-pid, unix.Signal(b[1]))
 		case ToAll:
 			tellMet(order, 0) // as long as there is something to be seen
-			signalTree(unix.Signal(b[1]))
-			signalTree(unix.SIGCONT) // a stopped process cannot act on it otherwise
+			// Beside: going through a tree that grows takes long, and must not
+			// keep us from hearing that everything is to end.
+			go func(sig unix.Signal) {
+				signalTree(sig, u)
+				signalTree(unix.SIGCONT, u) // a stopped process cannot act on it otherwise
+			}(unix.Signal(b[1]))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package inner
 
 import (
+	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -28,16 +29,21 @@ func letGo(null int, terminal bool) error {
 
 // start restricts one thread for good and starts the command from it. The
 // child inherits the thread's credentials and filters; the thread then ends.
-func start(order *enforce.Order) (int, error) {
+func start(order *enforce.Order, u *undertaker) (int, error) {
 	type result struct {
 		pid int
 		err error
 	}
 	done := make(chan result, 1)
-	go func() {
+	var begin func()
+	begin = func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		if order.Walls != nil {
-			pid, err := startLauncher(order)
+			if unix.Gettid() == os.Getpid() {
+				go begin() // on another thread: what stands round the first stands round the process
+				select {}
+			}
+			pid, err := startLauncher(order, u)
 			done <- result{pid, err}
 			select {} // the launcher dies with this thread
 		}
@@ -51,7 +57,8 @@ func start(order *enforce.Order) (int, error) {
 		// Stay until the process ends, so that nothing tied to this thread
 		// (such as a parent-death signal of a grandchild) fires early.
 		select {}
-	}()
+	}
+	go begin()
 	r := <-done
 	return r.pid, r.err
 }

@@ -10,23 +10,29 @@ import (
 )
 
 // signalTree signals everything inside but ourselves. As process 1 of a process
-// namespace that is everybody; otherwise it is our descendants.
-func signalTree(sig unix.Signal) {
+// namespace that is everybody; otherwise it is our descendants, and what the
+// undertaker reaches.
+func signalTree(sig unix.Signal, u *undertaker) {
 	if os.Getpid() == 1 {
 		_ = unix.Kill(-1, sig)
 		return
 	}
+	if sig == unix.SIGKILL {
+		u.bury()
+	}
 	for _, d := range descendants(os.Getpid(), 0) {
-		d.signal(sig)
+		if !u.is(d.pid) {
+			d.signal(sig)
+		}
 	}
 }
 
 // killTree kills everything that the command left and waits until it is gone:
 // orphans become our children, so there is nobody left when we have none. It
 // does not wait for the kernel to take the namespaces apart.
-func killTree() {
+func killTree(u *undertaker) {
 	for {
-		signalTree(unix.SIGKILL)
+		signalTree(unix.SIGKILL, u)
 		_, err := unix.Wait4(-1, nil, 0, nil)
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return

@@ -47,6 +47,10 @@ const GateBuilder = "gate-builder"
 // it and stays outside.
 const Launcher = "launcher"
 
+// Undertaker is the first argument of the process that ends what the command
+// started, where there are no namespaces.
+const Undertaker = "undertaker"
+
 // FDOrder and FDSaid are a launcher's descriptors: a memory file with the order,
 // and a pipe for the Message that says why there is no command.
 const (
@@ -65,7 +69,7 @@ func Wanted(args []string) bool {
 	case 1:
 		return args[0] == Name
 	case 2:
-		return args[0] == Name && (args[1] == Builder || args[1] == GateBuilder || args[1] == Launcher) ||
+		return args[0] == Name && (args[1] == Builder || args[1] == GateBuilder || args[1] == Launcher || args[1] == Undertaker) ||
 			args[1] == Name && strings.HasPrefix(args[0], "/proc/self/fd/")
 	}
 	return false
