@@ -34,6 +34,30 @@ func processAttacks() []Attack {
 			}
 			return anyOf(unix.Kill(s.Victim, 0), unix.Kill(s.Supervisor, 0))
 		}),
+		plain("another place in the queue for a process of the host", func(s *Scene) error {
+			return unix.Setpriority(unix.PRIO_PROCESS, s.Victim, 19)
+		}),
+		plain("other processors for a process of the host", func(s *Scene) error {
+			was, now := unix.CPUSet{}, unix.CPUSet{}
+			if err := unix.SchedGetaffinity(s.Victim, &was); err != nil {
+				return err
+			}
+			last := 0
+			for n := range 8 * len(was) {
+				if was.IsSet(n) {
+					last = n
+				}
+			}
+			now.Set(last)
+			if err := unix.SchedSetaffinity(s.Victim, &now); err != nil {
+				return err
+			}
+			// Success may be pretended; with one processor alone it does not show.
+			if err := unix.SchedGetaffinity(s.Victim, &now); err != nil || now == was && (was.Count() > 1 || !s.Control) {
+				return errors.Join(err, errors.New("nothing changed"))
+			}
+			return unix.SchedSetaffinity(s.Victim, &was)
+		}),
 		{Name: "a list of the host's processes", Guarantee: g, Limits: map[string]string{"landlock": "they can be seen, and nothing of them opened"},
 			Try: func(s *Scene) error {
 				return anyOf(opens(of(s.Victim, "stat"), unix.O_RDONLY), opens(of(s.Supervisor, "stat"), unix.O_RDONLY))

@@ -45,6 +45,7 @@ func (p probe) try() result {
 
 const (
 	bad  = 1          // an address that nothing is mapped at
+	lost = 0x7ffffffe // a process that there is not
 	none = ^uint64(0) // a descriptor that is not open, flags that do not exist
 )
 
@@ -167,6 +168,10 @@ func probes() []probe {
 		open("msgrcv", unix.SYS_MSGRCV, none, bad, 1, 0, 0), open("msgctl", unix.SYS_MSGCTL, none, 99),
 		open("mq_open", unix.SYS_MQ_OPEN, bad, 0), open("mq_unlink", unix.SYS_MQ_UNLINK, bad),
 		open("prlimit64 of another", unix.SYS_PRLIMIT64, none, 0, 0, 0),
+		open("setpriority of another", unix.SYS_SETPRIORITY, 0, lost, 0), open("setpriority of a user", unix.SYS_SETPRIORITY, 3, 0, 0),
+		open("ioprio_set of another", unix.SYS_IOPRIO_SET, 1, lost, 0x4000), open("ioprio_set of a user", unix.SYS_IOPRIO_SET, 4, 0, 0x4000),
+		open("sched_setparam of another", unix.SYS_SCHED_SETPARAM, lost, bad), open("sched_setscheduler of another", unix.SYS_SCHED_SETSCHEDULER, lost, 0, bad),
+		open("sched_setattr of another", unix.SYS_SCHED_SETATTR, lost, bad, 0), open("sched_setaffinity of another", unix.SYS_SCHED_SETAFFINITY, lost, 0, bad),
 		open("socket unix", unix.SYS_SOCKET, 1, 1, 0), open("socket route", unix.SYS_SOCKET, 16, 3, 0),
 	}
 	return slices.DeleteFunc(list, func(p probe) bool { return p.nr < 0 })

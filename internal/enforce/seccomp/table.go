@@ -294,6 +294,10 @@ func sharedRules() []Rule {
 	const (
 		why   = "System V IPC knows no folder and no wall: a way to others' memory"
 		queue = "queues of the whole machine, by name"
+
+		process   = 0 // PRIO_PROCESS
+		ioProcess = 1
+		pace      = "could take the processor from any process of the same user; one's own thread stays open"
 	)
 	return []Rule{
 		{"shmget", 29, 194, ENOSYS, LiftNamespaced, nil, why},
@@ -311,5 +315,14 @@ func sharedRules() []Rule {
 		{"mq_unlink", 241, 181, ENOSYS, LiftNamespaced, nil, queue},
 		{"prlimit64", 302, 261, EPERM, LiftNamespaced, []Cond{notIn(0, 0)},
 			"could end any process of the same user by its limits; one's own stay open"},
+		{"setpriority", 141, 140, EPERM, LiftNamespaced, []Cond{notIn(0, process)}, pace},
+		{"setpriority", 141, 140, EPERM, LiftNamespaced, []Cond{notIn(1, 0)}, pace},
+		{"ioprio_set", 251, 30, EPERM, LiftNamespaced, []Cond{notIn(0, ioProcess)}, pace},
+		{"ioprio_set", 251, 30, EPERM, LiftNamespaced, []Cond{notIn(1, 0)}, pace},
+		{"sched_setparam", 142, 118, EPERM, LiftNamespaced, []Cond{notIn(0, 0)}, pace},
+		{"sched_setscheduler", 144, 119, EPERM, LiftNamespaced, []Cond{notIn(0, 0)}, pace},
+		{"sched_setattr", 314, 274, EPERM, LiftNamespaced, []Cond{notIn(0, 0)}, pace},
+		// Libraries name their own threads by number, and some end without it.
+		{"sched_setaffinity", 203, 122, Pretended, LiftNamespaced, []Cond{notIn(0, 0)}, pace},
 	}
 }
