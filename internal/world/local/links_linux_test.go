@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tether-sandbox/tether/internal/need"
 	"github.com/tether-sandbox/tether/internal/plan"
 	"github.com/tether-sandbox/tether/internal/plan/gitmeta"
 )
@@ -52,6 +54,47 @@ func TestCapabilities(t *testing.T) {
 	}
 	if has(fresh) || !has(old) {
 		t.Errorf("new has capabilities: %v, old: %v; want only old", has(fresh), has(old))
+	}
+}
+
+// TestStripOthers: what another user owns keeps its bits, also when the command
+// moved it: the same file may lie outside.
+func TestStripOthers(t *testing.T) {
+	need.Root(t)
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, outside := filepath.Join(top, "w"), filepath.Join(top, "o")
+	if err := errors.Join(os.Mkdir(root, 0o755), os.Mkdir(outside, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for name, uid := range map[string]int{"theirs": 54321, "own": 0} {
+		path := filepath.Join(outside, name)
+		if err := errors.Join(os.WriteFile(path, nil, 0o755), os.Chown(path, uid, 0), unix.Chmod(path, 0o4755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(3 * tick)
+	r := &record{remembered: remembered{Begin: time.Now(), Roots: [][]byte{[]byte(root)}, Snapshots: []gitmeta.Snapshot{{Workspace: root}}}}
+	for _, name := range []string{"theirs", "own"} {
+		if err := os.Link(filepath.Join(outside, name), filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := r.inspect(&plan.Plan{StateDir: t.TempDir()})
+	if err != nil || len(found) != 2 {
+		t.Fatalf("got %+v, %v, want both", found, err)
+	}
+	for _, f := range found {
+		info, err := os.Lstat(f.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs := filepath.Base(f.Path) == "theirs"
+		if kept := info.Mode()&os.ModeSetuid != 0; kept != theirs || (f.Action == gitmeta.Stripped) == theirs {
+			t.Errorf("%+v: the bit is kept: %v, want %v", f, kept, theirs)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tether-sandbox/tether/internal/plan"
 	"github.com/tether-sandbox/tether/internal/plan/gitmeta"
 	"github.com/tether-sandbox/tether/internal/plan/secrets"
 )
@@ -85,16 +87,24 @@ func resolved(path string) string {
 	return path
 }
 
+// errNotTheirs: no command gives bits to what another user owns. It can only move
+// it about, and the file may have names elsewhere, which would lose them as well.
+var errNotTheirs = errors.New("another user owns it")
+
 // strip takes the bits that lend rights, and capabilities, from the files that
-// the walk marked.
-func strip(root string, seen *secrets.Found) []gitmeta.Finding {
+// the walk marked, if the command's user owns them.
+func strip(root string, seen *secrets.Found, id plan.Identity) []gitmeta.Finding {
+	uid := id.HostUID
+	if id.Idmapped {
+		uid = 0 // its new files are root's
+	}
 	var out []gitmeta.Finding
 	for _, e := range seen.Entries {
 		if e.Marks&secrets.SetID == 0 {
 			continue
 		}
 		f := gitmeta.Finding{Path: e.Path, Kind: gitmeta.KindSetID, What: "a file that lends its owner's rights to whoever starts it", Action: gitmeta.Stripped}
-		if err := stripOne(root, e.Path); err != nil {
+		if err := stripOne(root, e.Path, uid); err != nil {
 			f.Action, f.What = gitmeta.Reported, f.What+fmt.Sprintf("; the bits could not be taken from it: %v", err)
 		}
 		out = append(out, f)

@@ -220,7 +220,7 @@ func (r *record) inspectRoot(p *plan.Plan, i int) ([]gitmeta.Finding, error) {
 		links, err := r.commonLinks(common, quarantine)
 		all, errLinks = append(all, links...), errors.Join(errLinks, err)
 	}
-	all = append(append(all, strip(root, &seen)...), r.outLinks(root, &seen)...)
+	all = append(append(all, strip(root, &seen, p.Identity)...), r.outLinks(root, &seen)...)
 	later, err := r.later(root, &seen, quarantine)
 	return bounded(root, append(all, later...)), errors.Join(errGit, errOver, errLinks, err)
 }

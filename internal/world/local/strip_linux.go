@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func stripOne(root, path string) error {
+func stripOne(root, path string, uid uint32) error {
 	top, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -25,6 +25,9 @@ func stripOne(root, path string) error {
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil // it is another one by now
+	}
+	if st.Uid != uid {
+		return errNotTheirs
 	}
 	self := "/proc/self/fd/" + strconv.Itoa(fd)
 	if st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
