@@ -21,8 +21,8 @@ const mostSearched = 200_000
 
 // rootsOwn lists what the shown folders of the system keep from everybody but
 // root, or a group: a command that runs as root without root's rights would
-// still own it.
-func rootsOwn(p *plan.Plan) ([]string, error) {
+// still own it, or be of its group gid.
+func rootsOwn(p *plan.Plan, gid uint32) ([]string, error) {
 	var closed []string
 	n := 0
 	for i := range p.Views {
@@ -60,7 +60,7 @@ func rootsOwn(p *plan.Plan) ([]string, error) {
 			if err != nil {
 				return nil // gone
 			}
-			if !public(info) {
+			if !public(info, gid) {
 				closed = append(closed, path)
 				return skip(d)
 			}
@@ -80,10 +80,11 @@ func skip(d fs.DirEntry) error {
 	return nil
 }
 
-// public says whether everybody may read a file, or list and enter a folder.
-func public(info fs.FileInfo) bool {
+// public says whether everybody may read a file, or list and enter a folder, that
+// root or the group gid could; permissions hold for what is others'.
+func public(info fs.FileInfo, gid uint32) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || st.Uid != 0 && st.Gid != 0 {
+	if !ok || st.Uid != 0 && st.Gid != 0 && st.Gid != gid {
 		return ok // not root's: its permissions hold
 	}
 	need := os.FileMode(0o004)

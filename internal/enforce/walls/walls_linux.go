@@ -68,7 +68,7 @@ func world(p *plan.Plan, private string) (World, *enforce.WallsOrder, error) {
 		order.UID, order.GID = 0, p.Identity.GID
 	}
 	if order.UID == 0 {
-		closed, err := rootsOwn(p)
+		closed, err := rootsOwn(p, order.GID)
 		if err != nil {
 			return World{}, nil, err
 		}
