@@ -14,7 +14,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/need"
+	"github.com/tether-sandbox/tether/policy"
 )
 
 // posture is what testdata/posture.c prints of itself.
@@ -154,6 +156,8 @@ func TestPosture(t *testing.T) {
 				}
 				limits := out.limits
 				limits["4"] = "1 1" // no core file, and no core handler
+				processes := fmt.Sprint(policy.BuiltinProcesses + enforce.OwnThreads)
+				limits["6"] = processes + " " + processes
 				wholly(t, "limits", in.limits, limits)
 				for ns, id := range out.ns {
 					shared := in.ns[ns] == id
@@ -251,6 +255,12 @@ func (p posture) checkMounts(t testing.TB, j *jail, flags []string) {
 	nodes := []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/shm"}
 	for _, n := range nodes {
 		want[n] = expected{}
+	}
+	if j.provider == "native" {
+		// What masks are cloned from, below the /dev/shm that is seen.
+		for _, source := range []string{"cover", "mask-dir", "mask-file"} {
+			want["/dev/shm/"+source] = expected{readonly: true, tolerated: true}
+		}
 	}
 	for at, options := range p.mounts {
 		e, planned := want[at]

@@ -76,7 +76,7 @@ func TestStripOthers(t *testing.T) {
 		}
 	}
 	time.Sleep(3 * tick)
-	r := &record{remembered: remembered{Begin: time.Now(), Roots: [][]byte{[]byte(root)}, Snapshots: []gitmeta.Snapshot{{Workspace: root}}}}
+	r := &record{remembered: remembered{Begin: time.Now(), AnyMode: true, Roots: [][]byte{[]byte(root)}, Snapshots: []gitmeta.Snapshot{{Workspace: root}}}}
 	for _, name := range []string{"theirs", "own"} {
 		if err := os.Link(filepath.Join(outside, name), filepath.Join(root, name)); err != nil {
 			t.Fatal(err)

@@ -24,14 +24,17 @@ import (
 func (r *record) gitLinks(root string, seen *secrets.Found, dirs []string) []gitmeta.Finding {
 	var out []gitmeta.Finding
 	for _, e := range seen.Entries {
-		in := e.Marks&secrets.GitLink != 0
-		known := in && slices.ContainsFunc(r.Links, func(l []byte) bool { return string(l) == e.Path })
-		in = in || slices.ContainsFunc(dirs, func(d string) bool { return strings.HasPrefix(e.Path, d+"/") })
-		// One that was not known came with a folder that was moved.
-		if e.Type != secrets.Symlink || !in || e.Marks&secrets.Changed == 0 && (known || e.Marks&secrets.GitLink == 0) || inTether(root, e.Path) {
+		if e.Type != secrets.Symlink || inTether(root, e.Path) {
 			continue
 		}
+		// One in a git directory that has not changed and was not there came with a
+		// folder that was moved.
+		in := e.Marks&secrets.GitLink != 0 ||
+			e.Marks&secrets.Changed != 0 && slices.ContainsFunc(dirs, func(d string) bool { return strings.HasPrefix(e.Path, d+"/") })
 		to, err := os.Readlink(e.Path)
+		if !in || slices.ContainsFunc(r.Links, func(l []byte) bool { return string(l) == string(linkTo(e.Path, to)) }) {
+			continue
+		}
 		if err == nil && filepath.Base(e.Path) == "HEAD" && strings.HasPrefix(to, "refs/") && filepath.Clean(to) == to {
 			continue
 		}
@@ -40,6 +43,9 @@ func (r *record) gitLinks(root string, seen *secrets.Found, dirs []string) []git
 	}
 	return out
 }
+
+// linkTo is a link as a record remembers it: where it lies and where it leads.
+func linkTo(path, to string) []byte { return []byte(path + "\x00" + to) }
 
 // outLinks finds the links, made by the command, that lead out of the roots.
 func (r *record) outLinks(root string, seen *secrets.Found) []gitmeta.Finding {

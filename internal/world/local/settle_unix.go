@@ -46,8 +46,8 @@ type remembered struct {
 	Masked []masked `json:"masked,omitempty"`
 	// Locked are the files and folders with locked names that were there.
 	Locked [][]byte `json:"locked,omitempty"`
-	// Links are the symbolic links that were in git directories, Repos the
-	// entries of the repositories.
+	// Links are the symbolic links that were in git directories, see linkTo,
+	// Repos the entries of the repositories.
 	Links [][]byte `json:"links,omitempty"`
 	Repos [][]byte `json:"repos,omitempty"`
 	// AnyMode says that the command could make files with set-id bits: no filter
@@ -111,7 +111,9 @@ func takeSnapshot(p *plan.Plan, kind enforce.Kind) (*record, error) {
 		r.Locked = append(r.Locked, []byte(path))
 	}
 	for _, path := range p.Found.GitLinks {
-		r.Links = append(r.Links, []byte(path))
+		if to, err := os.Readlink(path); err == nil {
+			r.Links = append(r.Links, linkTo(path, to))
+		}
 	}
 	for _, repo := range p.Repos {
 		r.Repos = append(r.Repos, []byte(repo.Entry))
