@@ -385,7 +385,11 @@ func TestEC063(t *testing.T) {
 			}
 			t.Cleanup(func() { os.RemoveAll(dir) })
 			r := finishCommand(t, j.command("-C", dir, "--", "sh", "-c", "echo RAN; ls -A .. | grep tether-case"))
-			if want := "RAN\n" + filepath.Base(dir) + "\n"; r.stdout != want {
+			want := "RAN\n" + filepath.Base(dir) + "\n"
+			if j.provider == "landlock" {
+				want = "RAN\n" // the folder around it cannot be listed
+			}
+			if r.stdout != want {
 				t.Errorf("a workspace in the home: got %q (%s), want %q", r.stdout, r.stderr, want)
 			}
 		}

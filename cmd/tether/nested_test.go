@@ -159,7 +159,7 @@ func TestNestedTether(t *testing.T) {
 // nothing.
 func TestNestedBrowser(t *testing.T) {
 	j := newNest(t)
-	const sandbox = `unshare --user --map-current-user --pid --net --fork --keep-caps sh -c 'exec chroot /proc/self/fdinfo /bin/true' 2>&1 | grep -c "No such file"`
+	const sandbox = `PATH=$PATH:/usr/sbin:/sbin; unshare --user --map-current-user --pid --net --fork --keep-caps sh -c 'exec chroot /proc/self/fdinfo /bin/true' 2>&1 | grep -c "No such file"`
 	if r := j.run(sandbox); r.stdout != "1\n" {
 		t.Errorf("got %q, want an empty root in namespaces of its own", r.all())
 	}
@@ -176,7 +176,7 @@ func TestNestedBrowser(t *testing.T) {
 func TestNestedCost(t *testing.T) {
 	need.Program(t, "python3")
 	j := newNest(t)
-	const away = `unshare -Urm sh -c '
+	const away = `PATH=$PATH:/usr/sbin:/sbin; unshare -Urm sh -c '
 		mount -t tmpfs none /dev/shm; mkdir /dev/shm/old /dev/shm/usr; mount --rbind /usr /dev/shm/usr
 		for l in bin lib lib64 sbin; do ln -s usr/$l /dev/shm/$l; done
 		pivot_root /dev/shm /dev/shm/old

@@ -133,31 +133,49 @@ func TestMemory(t *testing.T) {
 		{"TLS", policy.Network{Public: true}, true, helloOf(t, "a.test"), 32},
 		{"clear text, listed", policy.Network{Allow: []string{"a.test"}}, true, []byte("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"), 64},
 	} {
-		g, _ := gateFor(t, tt.n, nil)
-		if tt.guard {
-			g.guard = func(w io.Writer) io.WriteCloser { return m.Guard(w) }
-		}
-		const few = 128
-		before := used()
-		var all []net.Conn
-		for range few {
-			client, inner := ends(t)
-			outer, server := ends(t)
-			all = append(all, client, server)
-			go g.pass(inner, outer, host.Host{Name: "a.test"}, 80, nil)
-			if _, err := client.Write(tt.say); err != nil {
-				t.Fatal(err)
+		// What else the process does counts, too: the least of several looks is it.
+		var got uint64
+		for try := range 3 {
+			if n := waiting(t, m, tt.n, tt.guard, tt.say, used); try == 0 || n < got {
+				got = n
 			}
-			if _, err := io.ReadFull(server, make([]byte, len(tt.say))); err != nil {
-				t.Fatalf("%s: %v", tt.what, err)
+			if got <= tt.mostMB {
+				break
 			}
 		}
-		if got := (max(used(), before) - before) * mostCarried / few >> 20; got > tt.mostMB {
+		if got > tt.mostMB {
 			t.Errorf("%s: %d connections would have %d MB, more than %d", tt.what, mostCarried, got, tt.mostMB)
 		}
-		for _, c := range all {
-			c.Close()
-		}
-		g.Close()
 	}
+}
+
+// waiting tells how many megabytes as many connections take as a gate carries, by
+// a few that wait.
+func waiting(t *testing.T, m *redact.Matcher, n policy.Network, guard bool, say []byte, used func() uint64) uint64 {
+	t.Helper()
+	g, _ := gateFor(t, n, nil)
+	if guard {
+		g.guard = func(w io.Writer) io.WriteCloser { return m.Guard(w) }
+	}
+	const few = 128
+	before := used()
+	var all []net.Conn
+	for range few {
+		client, inner := ends(t)
+		outer, server := ends(t)
+		all = append(all, client, server)
+		go g.pass(inner, outer, host.Host{Name: "a.test"}, 80, nil)
+		if _, err := client.Write(say); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(server, make([]byte, len(say))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := (max(used(), before) - before) * mostCarried / few >> 20
+	for _, c := range all {
+		c.Close()
+	}
+	g.Close()
+	return got
 }

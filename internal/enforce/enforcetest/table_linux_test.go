@@ -186,7 +186,7 @@ func TestAttacks(t *testing.T) {
 			case claim == "-":
 			case r.Open() && claim == "held" && (a.Grade == policy.None || grade > a.Grade):
 				t.Errorf("%s: %s: SUCCEEDED, although %s is graded %s", a.Guarantee, a.Name, a.Guarantee, grade)
-			case !r.Open() && claim == "limit" && !s.Real:
+			case !r.Open() && claim == "limit" && !s.Real && grade != policy.Complete: // a machine may have what others lack
 				t.Errorf("%s: %s: does not succeed any more (%s): it is no limit", a.Guarantee, a.Name, oneLine(r.Error))
 			}
 			result := "held"
