@@ -183,11 +183,11 @@ func TestLifecycle(t *testing.T) {
 			}
 			word := begin()
 			// Should they go on, they do so for this long.
-			stop := time.AfterFunc(slow(4*time.Second), func() { _ = os.Remove(file) })
+			stop := time.AfterFunc(slow(20*time.Second), func() { _ = os.Remove(file) })
 			defer stop.Stop()
 			started := time.Now()
 			res := s.run(p, tether.Command{Args: []string{s.program, hopperWord, word}, Time: slow(500 * time.Millisecond)})
-			if took := time.Since(started); !res.TimedOut || took > slow(3*time.Second) || live() {
+			if took := time.Since(started); !res.TimedOut || took > slow(15*time.Second) || live() {
 				t.Errorf("exit %d after %s", res.Exit, took)
 			}
 			gone(t, word)
