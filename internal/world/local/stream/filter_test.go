@@ -133,6 +133,7 @@ func TestFilterDrops(t *testing.T) {
 		{"title cut off by colour", "\x1b]0;a\x1b[1mb", "\x1b[1mb", other},
 		{"title cut off by CAN", "\x1b]0;a\x18b", "b", other},
 		{"sixels cut off are ended", "\x1bPq#0\x1b[1m", "\x1bPq#0\x1b\\\x1b[1m", Dropped{}},
+		{"a letter before sixels", "\x1bPéq#0\x1b\\", "", other},
 		{"sixels without an end", "\x1bPq#0", "\x1bPq#0\x1b\\", Dropped{}},
 		{"sixels with a control", "\x1bPq#0\x05x\x1b\\y", "\x1bPq#0\x1b\\y", other},
 		{"unfinished sequence", "a\x1b[3", "a", Dropped{}},

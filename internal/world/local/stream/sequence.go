@@ -256,7 +256,8 @@ func endsHead(intro, c byte) bool {
 // what follows passes as it comes.
 func flows(intro byte, held []byte) bool {
 	if intro == 'P' {
-		return held[len(held)-1] == 'q'
+		// Letters of other scripts do not end a head, and stand in none.
+		return held[len(held)-1] == 'q' && len(bytes.TrimLeft(held[2:len(held)-1], "0123456789;")) == 0
 	}
 	args, isFile := bytes.CutPrefix(held[2:len(held)-1], []byte("1337;File="))
 	shown := 0
