@@ -20,7 +20,7 @@ type live struct {
 	why string
 
 	mu      sync.Mutex
-	wanted  map[string]bool
+	wanted  int // how many questions were wanted
 	closed  bool
 	queue   chan wish
 	done    chan struct{}
@@ -41,7 +41,7 @@ func (s *Session) askLive(ctx context.Context, e effect, a *act, why string) *li
 	if !ok || a == nil || e.policy.Network.Mode != policy.Gated || !to.WhileRunning(ctx) {
 		return nil
 	}
-	l := &live{s: s, e: e, id: a.id, why: why, wanted: map[string]bool{}, queue: make(chan wish, offers), done: make(chan struct{}), policy: e.policy}
+	l := &live{s: s, e: e, id: a.id, why: why, queue: make(chan wish, offers), done: make(chan struct{}), policy: e.policy}
 	go l.run(ctx)
 	return l
 }
@@ -54,13 +54,13 @@ func (l *live) denied(d egress.Denial, g *gate.Gate) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || l.wanted[h] || len(l.wanted) == offers {
+	if l.closed || l.wanted == offers {
 		return
 	}
 	if _, asked := l.s.offered.LoadOrStore(h, true); asked {
 		return
 	}
-	l.wanted[h] = true
+	l.wanted++
 	l.queue <- wish{d, g} // it holds as many as are wanted
 }
 
