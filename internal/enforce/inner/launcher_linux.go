@@ -189,7 +189,7 @@ func manyFiles() (unix.Rlimit, error) {
 
 // ruleset opens what the steps allow. What lies there must be what was planned.
 func ruleset(order *enforce.Order) (landlock.Ruleset, error) {
-	r := landlock.Ruleset{AnyTCP: order.Walls.AnyTCP}
+	r := landlock.Ruleset{AnyTCP: order.Walls.AnyTCP, AnyUDP: order.Walls.AnyTCP}
 	if order.Walls.Gate != 0 {
 		r.Connect = []uint16{order.Walls.Gate}
 	}

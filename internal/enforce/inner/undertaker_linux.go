@@ -48,7 +48,7 @@ func (u *undertaker) hire() error {
 	// A wall that does not look at files closes moves from folder to folder, where
 	// another one does look at them (landlock(7), LANDLOCK_ACCESS_FS_REFER).
 	all := []landlock.Path{{FD: root, Name: "/"}}
-	if err := landlock.Restrict(landlock.Ruleset{Read: all, Exec: all, Write: all, Device: all, AnyTCP: true, AnyAbstract: true}); err != nil {
+	if err := landlock.Restrict(landlock.Ruleset{Read: all, Exec: all, Write: all, Device: all, AnySocket: true, AnyTCP: true, AnyUDP: true, AnyAbstract: true}); err != nil {
 		return err
 	}
 	theirs, bell, err := os.Pipe()

@@ -38,7 +38,12 @@ func features() []feature {
 		return feature{m, func(r *Ruleset) bool { return !r.AnyFile && r.lacks&bit == 0 },
 			func(r *Ruleset) { r.lacks |= bit }}
 	}
+	socket := right(Missing{"socket", 9, "7.1", false, "Unix sockets with a path outside stay reachable"}, fsResolveUnix)
+	walled := socket.asked
+	socket.asked = func(r *Ruleset) bool { return !r.AnySocket && walled(r) }
 	return []feature{
+		{Missing{"udp", 10, "7.2", false, "any UDP port can be bound and sent to"},
+			func(r *Ruleset) bool { return !r.AnyUDP }, func(r *Ruleset) { r.AnyUDP = true }},
 		{Missing{"abstract", 6, "6.12", false, "abstract sockets outside stay reachable"},
 			func(r *Ruleset) bool { return !r.AnyAbstract }, func(r *Ruleset) { r.AnyAbstract = true }},
 		{Missing{"signal", 6, "6.12", false, "processes outside stay open to signals"},
@@ -52,6 +57,7 @@ func features() []feature {
 				r.AnyFile, r.lacks = true, 0
 				r.Read, r.Exec, r.Write, r.Device, r.List = nil, nil, nil, nil, nil
 			}},
+		socket,
 		right(Missing{"ioctl", 5, "6.10", false, "any device file that can be opened answers ioctl"}, fsIoctlDev),
 		right(Missing{"truncate", 3, "6.2", false, "any file can be cut to nothing, whether or not it can be opened for writing"}, fsTruncate),
 		right(Missing{"refer", 2, "5.19", true, "renames and links from folder to folder fail with EXDEV"}, fsRefer),

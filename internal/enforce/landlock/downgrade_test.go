@@ -9,31 +9,37 @@ import (
 )
 
 func TestDowngrade(t *testing.T) {
-	open := Ruleset{AnyFile: true, AnyTCP: true, AnyAbstract: true, AnySignal: true}
-	scopes := Ruleset{AnyFile: true, AnyTCP: true}
+	open := Ruleset{AnyFile: true, AnyTCP: true, AnyUDP: true, AnyAbstract: true, AnySignal: true}
+	scopes := Ruleset{AnyFile: true, AnyTCP: true, AnyUDP: true}
 	for _, c := range []struct {
 		abi    int
 		r      Ruleset
 		want   string
 		remain walls
 	}{
-		{-1, Ruleset{}, "abstract signal tcp files", walls{}},
-		{0, Ruleset{}, "abstract signal tcp files", walls{}},
-		{1, Ruleset{}, "abstract signal tcp ioctl truncate refer", walls{fs: 0x1fff}},
-		{2, Ruleset{}, "abstract signal tcp ioctl truncate", walls{fs: 0x3fff}},
-		{3, Ruleset{}, "abstract signal tcp ioctl", walls{fs: 0x7fff}},
-		{4, Ruleset{}, "abstract signal ioctl", walls{fs: 0x7fff, net: 3}},
-		{5, Ruleset{}, "abstract signal", walls{fs: 0xffff, net: 3}},
-		{6, Ruleset{}, "", walls{0xffff, 3, 3}},
-		{7, Ruleset{}, "", walls{0xffff, 3, 3}},
-		{8, Ruleset{}, "", walls{0xffff, 3, 3}},
-		{1000, Ruleset{}, "", walls{0xffff, 3, 3}},
+		{-1, Ruleset{}, "udp abstract signal tcp files", walls{}},
+		{0, Ruleset{}, "udp abstract signal tcp files", walls{}},
+		{1, Ruleset{}, "udp abstract signal tcp socket ioctl truncate refer", walls{fs: 0x1fff}},
+		{2, Ruleset{}, "udp abstract signal tcp socket ioctl truncate", walls{fs: 0x3fff}},
+		{3, Ruleset{}, "udp abstract signal tcp socket ioctl", walls{fs: 0x7fff}},
+		{4, Ruleset{}, "udp abstract signal socket ioctl", walls{fs: 0x7fff, net: 3}},
+		{5, Ruleset{}, "udp abstract signal socket", walls{fs: 0xffff, net: 3}},
+		{6, Ruleset{}, "udp socket", walls{0xffff, 3, 3}},
+		{7, Ruleset{}, "udp socket", walls{0xffff, 3, 3}},
+		{8, Ruleset{}, "udp socket", walls{0xffff, 3, 3}},
+		{8, Ruleset{AnySocket: true}, "udp", walls{0xffff, 3, 3}},
+		{8, Ruleset{AnyUDP: true}, "socket", walls{0xffff, 3, 3}},
+		{9, Ruleset{}, "udp", walls{0x1ffff, 3, 3}},
+		{9, Ruleset{AnySocket: true, AnyUDP: true}, "", walls{0xffff, 3, 3}},
+		{10, Ruleset{}, "", walls{0x1ffff, 15, 3}},
+		{10, Ruleset{AnyTCP: true}, "", walls{0x1ffff, 12, 3}},
+		{1000, Ruleset{}, "", walls{0x1ffff, 15, 3}},
 		{0, scopes, "abstract signal", walls{}},
 		{5, scopes, "abstract signal", walls{}},
 		{6, scopes, "", walls{scoped: 3}},
-		{5, Ruleset{AnyFile: true, AnyTCP: true, AnySignal: true}, "abstract", walls{}},
-		{6, Ruleset{AnyFile: true, AnyTCP: true, AnySignal: true}, "", walls{scoped: 1}},
-		{3, Ruleset{AnyFile: true, AnyAbstract: true, AnySignal: true}, "tcp", walls{}},
+		{5, Ruleset{AnyFile: true, AnyTCP: true, AnyUDP: true, AnySignal: true}, "abstract", walls{}},
+		{6, Ruleset{AnyFile: true, AnyTCP: true, AnyUDP: true, AnySignal: true}, "", walls{scoped: 1}},
+		{3, Ruleset{AnyFile: true, AnyUDP: true, AnyAbstract: true, AnySignal: true}, "tcp", walls{}},
 		{0, open, "", walls{}},
 		{7, open, "", walls{}},
 	} {
@@ -64,7 +70,8 @@ func supported(abi int) walls {
 	for _, f := range []struct {
 		abi int
 		walls
-	}{{1, walls{fs: 1<<13 - 1}}, {2, walls{fs: 1 << 13}}, {3, walls{fs: 1 << 14}}, {4, walls{net: 3}}, {5, walls{fs: 1 << 15}}, {6, walls{scoped: 3}}} {
+	}{{1, walls{fs: 1<<13 - 1}}, {2, walls{fs: 1 << 13}}, {3, walls{fs: 1 << 14}}, {4, walls{net: 3}}, {5, walls{fs: 1 << 15}}, {6, walls{scoped: 3}},
+		{9, walls{fs: 1 << 16}}, {10, walls{net: 12}}} {
 		if abi >= f.abi {
 			w.fs, w.net, w.scoped = w.fs|f.fs, w.net|f.net, w.scoped|f.scoped
 		}
@@ -80,6 +87,7 @@ func TestDowngradeLaws(t *testing.T) {
 		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
 		paths := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Path { return Path{FD: rapid.IntRange(3, 9).Draw(t, "fd")} }), 0, 4)
 		r := Ruleset{AnyFile: flag("file"), AnyTCP: flag("tcp"), AnyAbstract: flag("abstract"), AnySignal: flag("signal"),
+			AnySocket: flag("socket"), AnyUDP: flag("udp"),
 			Read: paths.Draw(t, "read"), Exec: paths.Draw(t, "exec"), Write: paths.Draw(t, "write"), Device: paths.Draw(t, "device"),
 			Bind: rapid.SliceOf(rapid.Uint16()).Draw(t, "bind"), Connect: rapid.SliceOf(rapid.Uint16()).Draw(t, "connect")}
 		abi := rapid.IntRange(-1, 12).Draw(t, "abi")
@@ -117,8 +125,8 @@ func TestDowngradeLaws(t *testing.T) {
 func TestNothingOpensDeviceFiles(t *testing.T) {
 	r := Ruleset{Read: []Path{{FD: 3}}, Exec: []Path{{FD: 3}}, Write: []Path{{FD: 3}}, Device: []Path{{FD: 3}}}
 	o := r.openings()
-	if len(o) != 1 || o[0].access != fsAll&^(fsMakeChar|fsMakeBlock) {
-		t.Errorf("got %+v, want one opening of all but making device files", o)
+	if len(o) != 1 || o[0].access != fsAll&^(fsMakeChar|fsMakeBlock|fsResolveUnix) {
+		t.Errorf("got %+v, want one opening of all but making device files and reaching sockets", o)
 	}
 }
 
@@ -128,6 +136,8 @@ func TestString(t *testing.T) {
   read   /usr
   write  /w
 tcp: bind [], connect [443]
+udp: refused
+sockets with a path outside: refused
 abstract sockets outside: refused
 signals to outside: open
 `

@@ -16,11 +16,10 @@
 //   - They hold at open: a descriptor that is open already keeps its powers.
 //   - stat, chdir, chmod, chown, utime, extended attributes, locks and watches
 //     are not looked at by any ABI.
-//   - Unix sockets with a path are not looked at either. (Kernel 7.1 can; this
-//     package does not ask for it yet.)
-//   - TCP rules know ports, not addresses, and neither UDP nor MPTCP. They are
-//     asked at bind(2) and connect(2): a first packet by MSG_FASTOPEN and a port
-//     that listen(2) takes pass by them.
+//   - Unix sockets with a path are looked at from ABI 9 on, and UDP from ABI 10 on.
+//   - TCP rules know ports, not addresses, and no MPTCP. They are asked at bind(2)
+//     and connect(2): a first packet by MSG_FASTOPEN and a port that listen(2)
+//     takes pass by them.
 //   - Descriptors that arrive over a socket keep their powers, and so does a
 //     connection that exists.
 //
@@ -70,10 +69,16 @@ type Ruleset struct {
 	// chooses.
 	Bind, Connect []uint16
 
-	// AnyFile leaves files alone; the lists of paths are not read then.
+	// AnyFile leaves files alone, and Unix sockets with a path; the lists of paths
+	// are not read then.
 	AnyFile bool
+	// AnySocket leaves Unix sockets with a path outside reachable, as far as their
+	// files' permissions go. Those made behind the same walls always are.
+	AnySocket bool
 	// AnyTCP leaves TCP alone; the lists of ports are not read then.
 	AnyTCP bool
+	// AnyUDP leaves UDP alone. Without it no port is bound and nothing is sent.
+	AnyUDP bool
 	// AnyAbstract leaves abstract Unix sockets outside reachable.
 	AnyAbstract bool
 	// AnySignal leaves processes outside open to signals.
@@ -102,8 +107,9 @@ const (
 	fsRefer
 	fsTruncate
 	fsIoctlDev
+	fsResolveUnix
 
-	fsAll = fsIoctlDev<<1 - 1
+	fsAll = fsResolveUnix<<1 - 1
 	// fsOfFile are the rights that a rule on something else than a folder may
 	// have.
 	fsOfFile = fsExecute | fsWriteFile | fsReadFile | fsTruncate | fsIoctlDev
@@ -118,6 +124,8 @@ const (
 
 	netBind    uint64 = 1
 	netConnect uint64 = 2
+	netBindUDP uint64 = 4
+	netSendUDP uint64 = 8
 
 	scopeAbstract uint64 = 1
 	scopeSignal   uint64 = 2
@@ -130,9 +138,15 @@ func (r *Ruleset) walls() walls {
 	var w walls
 	if !r.AnyFile {
 		w.fs = fsAll &^ r.lacks
+		if r.AnySocket {
+			w.fs &^= fsResolveUnix
+		}
 	}
 	if !r.AnyTCP {
 		w.net = netBind | netConnect
+	}
+	if !r.AnyUDP {
+		w.net |= netBindUDP | netSendUDP
 	}
 	if !r.AnyAbstract {
 		w.scoped |= scopeAbstract
@@ -217,6 +231,8 @@ func (r Ruleset) String() string {
 	} else {
 		fmt.Fprintf(&b, "tcp: bind %v, connect %v\n", r.Bind, r.Connect)
 	}
+	b.WriteString("udp: " + word(r.AnyUDP) + "\n")
+	b.WriteString("sockets with a path outside: " + word(r.AnySocket || r.AnyFile) + "\n")
 	b.WriteString("abstract sockets outside: " + word(r.AnyAbstract) + "\n")
 	b.WriteString("signals to outside: " + word(r.AnySignal) + "\n")
 	return b.String()

@@ -11,17 +11,22 @@ func attemptNet(what, where string) error {
 	switch what {
 	case "wait":
 		return waitForEnd()
-	case "abstract":
+	case "abstract", "path":
 		return reach(unix.SOCK_STREAM, &unix.SockaddrUnix{Name: where})
 	case "abstract-datagram":
 		return send(&unix.SockaddrUnix{Name: where})
-	case "abstract-inside":
+	case "abstract-inside", "path-inside":
 		fd, err := listen(unix.AF_UNIX, &unix.SockaddrUnix{Name: where})
 		if err != nil {
 			return err
 		}
 		defer unix.Close(fd)
+		if what == "path-inside" {
+			defer unix.Unlink(where)
+		}
 		return reach(unix.SOCK_STREAM, &unix.SockaddrUnix{Name: where})
+	case "udp-send", "udp-bind":
+		return udp(what, where)
 	case "bind", "connect":
 		port, err := strconv.Atoi(where)
 		if err != nil {
@@ -38,6 +43,23 @@ func attemptNet(what, where string) error {
 		return err
 	}
 	return fmt.Errorf("no attempt is called %q", what)
+}
+
+func udp(what, where string) error {
+	port, err := strconv.Atoi(where)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	at := &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
+	if what == "udp-bind" {
+		return unix.Bind(fd, at)
+	}
+	return unix.Sendto(fd, []byte("x"), 0, at)
 }
 
 func listen(family int, at unix.Sockaddr) (int, error) {

@@ -31,6 +31,8 @@ func TestNumbers(t *testing.T) {
 		{"sym", fsMakeSym, unix.LANDLOCK_ACCESS_FS_MAKE_SYM}, {"refer", fsRefer, unix.LANDLOCK_ACCESS_FS_REFER},
 		{"truncate", fsTruncate, unix.LANDLOCK_ACCESS_FS_TRUNCATE}, {"ioctl", fsIoctlDev, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
 		{"bind", netBind, unix.LANDLOCK_ACCESS_NET_BIND_TCP}, {"connect", netConnect, unix.LANDLOCK_ACCESS_NET_CONNECT_TCP},
+		{"bind udp", netBindUDP, unix.LANDLOCK_ACCESS_NET_BIND_UDP}, {"send udp", netSendUDP, unix.LANDLOCK_ACCESS_NET_CONNECT_SEND_UDP},
+		{"resolve unix", fsResolveUnix, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX},
 		{"abstract", scopeAbstract, unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET}, {"signal", scopeSignal, unix.LANDLOCK_SCOPE_SIGNAL},
 		{"path rule", rulePath, unix.LANDLOCK_RULE_PATH_BENEATH},
 	} {
@@ -80,7 +82,7 @@ func TestScopes(t *testing.T) {
 		// Scopes leave files alone, also renames from folder to folder.
 		{"rename", filepath.Join(dir, "a/f"), filepath.Join(dir, "b/f")}, {"rename", filepath.Join(dir, "b/f"), filepath.Join(dir, "a/f")},
 	}
-	scopes := Ruleset{AnyFile: true, AnyTCP: true}
+	scopes := Ruleset{AnyFile: true, AnyTCP: true, AnyUDP: true}
 	both(t, role{Rules: scopes, Try: try},
 		"ok ok ok ok ok ok ok ok ok ok",
 		"EPERM EPERM ok EPERM EPERM ok ok EACCES ok ok")
@@ -177,7 +179,7 @@ func TestFiles(t *testing.T) {
 						words[i+1] = filepath.Dir(in("x")) + "/" + w
 					}
 				}
-				r := role{Free: free, Rules: Ruleset{AnyTCP: true, AnyAbstract: true, AnySignal: true},
+				r := role{Free: free, Rules: Ruleset{AnySocket: true, AnyTCP: true, AnyUDP: true, AnyAbstract: true, AnySignal: true},
 					Read: []string{in("r"), "/usr", "/lib", "/etc", "/dev/null", "/dev/zero"}, Write: []string{in("w"), in("one")},
 					Exec: []string{in("x"), "/usr", "/bin", "/lib"}, Device: []string{"/dev/null"}, Try: [][]string{words}}
 				r.Read, r.Exec = append(r.Read, lib64()...), append(r.Exec, lib64()...)
@@ -219,7 +221,7 @@ func TestMounts(t *testing.T) {
 	if err := os.Mkdir(in("w/m"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r := role{Rules: Ruleset{AnyTCP: true, AnyAbstract: true, AnySignal: true}, Write: []string{in("w")},
+	r := role{Rules: Ruleset{AnySocket: true, AnyTCP: true, AnyUDP: true, AnyAbstract: true, AnySignal: true}, Write: []string{in("w")},
 		From: in("o"), To: in("w/m"),
 		Try: [][]string{
 			{"write", in("w/m/file")}, // bound into an open folder: open there
@@ -248,7 +250,7 @@ func TestTCP(t *testing.T) {
 		n := l.Addr().(*net.TCPAddr).Port
 		ports, numbers = append(ports, strconv.Itoa(n)), append(numbers, uint16(n))
 	}
-	rules := Ruleset{AnyFile: true, AnyAbstract: true, AnySignal: true, Connect: numbers[:1]}
+	rules := Ruleset{AnyFile: true, AnyUDP: true, AnyAbstract: true, AnySignal: true, Connect: numbers[:1]}
 	try := [][]string{{"connect", ports[0]}, {"connect", ports[1]}, {"bind", "0"}}
 	both(t, role{Rules: rules, Try: try}, "ok ok ok", "ok EACCES EACCES")
 	rules.Connect, rules.Bind = nil, []uint16{0}
@@ -268,13 +270,26 @@ func TestDowngradedRulesHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	path := in("w/socket")
+	lp, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lp.Close()
+	udp, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	port := strconv.Itoa(udp.LocalAddr().(*net.UDPAddr).Port)
 	for older := 1; older <= abi; older++ {
 		put(t, in("w/file"))
 		r := role{ABI: older, Write: []string{in("w")}, Read: []string{"/proc"}, Try: [][]string{
 			{"write", in("o/file")}, {"write", in("w/file")}, {"truncate", in("o/file")},
-			{"rename", in("w/file"), in("w/sub/moved")}, {"ioctl", "/dev/null"}, {"abstract", name}, {"signal-parent"}}}
+			{"rename", in("w/file"), in("w/sub/moved")}, {"ioctl", "/dev/null"}, {"abstract", name}, {"signal-parent"},
+			{"path", path}, {"path-inside", in("w/inside")}, {"udp-send", port}, {"udp-bind", "0"}}}
 		r.Read = append(r.Read, "/dev/null")
-		want := []string{"EACCES", "ok", "ok", "EXDEV", "ENOTTY", "ok", "ok"}
+		want := []string{"EACCES", "ok", "ok", "EXDEV", "ENOTTY", "ok", "ok", "ok", "ok", "ok", "ok"}
 		if older >= 2 {
 			want[3] = "ok"
 		}
@@ -286,6 +301,12 @@ func TestDowngradedRulesHold(t *testing.T) {
 		}
 		if older >= 6 {
 			want[5], want[6] = "EPERM", "EPERM"
+		}
+		if older >= 9 {
+			want[7] = "EACCES"
+		}
+		if older >= 10 {
+			want[9], want[10] = "EACCES", "EACCES"
 		}
 		if got := outcome(t, r); got != strings.Join(want, " ") {
 			t.Errorf("rules for ABI %d: got %q, want %q", older, got, strings.Join(want, " "))
@@ -305,15 +326,15 @@ func on(f func() error) error {
 
 func TestRestrictRefuses(t *testing.T) {
 	needABI(t, 6)
-	scopes := Ruleset{AnyFile: true, AnyTCP: true}
+	scopes := Ruleset{AnyFile: true, AnyTCP: true, AnyUDP: true}
 	for _, c := range []struct {
 		name  string
 		nnp   bool
 		rules Ruleset
 		want  fault.Code
 	}{
-		{"nothing to restrict", true, Ruleset{AnyFile: true, AnyTCP: true, AnyAbstract: true, AnySignal: true}, fault.Internal},
-		{"a bad descriptor", true, Ruleset{Read: []Path{{-1, "nothing"}}}, fault.IsolationUnavailable},
+		{"nothing to restrict", true, Ruleset{AnyFile: true, AnyTCP: true, AnyUDP: true, AnyAbstract: true, AnySignal: true}, fault.Internal},
+		{"a bad descriptor", true, Ruleset{AnySocket: true, AnyUDP: true, Read: []Path{{-1, "nothing"}}}, fault.IsolationUnavailable},
 		{"without no_new_privs", false, scopes, fault.Internal},
 		{"control", true, scopes, ""},
 	} {
@@ -342,7 +363,7 @@ func TestRestrictLeavesOtherThreadsAlone(t *testing.T) {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			t.Error(err)
 		}
-		if err := Restrict(Ruleset{AnyTCP: true, AnyAbstract: true, AnySignal: true}); err != nil {
+		if err := Restrict(Ruleset{AnySocket: true, AnyTCP: true, AnyUDP: true, AnyAbstract: true, AnySignal: true}); err != nil {
 			t.Error(err)
 		}
 		return attempt("read", []string{name})
@@ -369,8 +390,8 @@ func BenchmarkOpen(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer unix.Close(root)
-	scopes := Ruleset{AnyFile: true, AnyTCP: true}
-	for as, r := range map[string]*Ruleset{"free": nil, "scopes": &scopes, "files": {Read: []Path{{root, "/"}}}} {
+	scopes := Ruleset{AnyFile: true, AnyTCP: true, AnyUDP: true}
+	for as, r := range map[string]*Ruleset{"free": nil, "scopes": &scopes, "files": {AnySocket: true, AnyUDP: true, Read: []Path{{root, "/"}}}} {
 		b.Run(as, func(b *testing.B) {
 			err := on(func() error {
 				if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -407,7 +428,7 @@ func BenchmarkRestrict(b *testing.B) {
 			}
 			b.StartTimer()
 			defer b.StopTimer()
-			return Restrict(Ruleset{AnyFile: true, AnyTCP: true})
+			return Restrict(Ruleset{AnyFile: true, AnyTCP: true, AnyUDP: true})
 		})
 		if err != nil {
 			b.Fatal(err)
