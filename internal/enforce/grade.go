@@ -44,9 +44,6 @@ type Machine struct {
 	NoCgroup                      string
 }
 
-// Scoped is the Landlock version that restricts abstract sockets and signals.
-const scopedABI = 6
-
 // Grades says what a provider makes of a plan. It is honest by construction:
 // what is not listed is None.
 func Grades(kind Kind, p *plan.Plan, m Machine) []Graded {
@@ -79,13 +76,17 @@ func Grades(kind Kind, p *plan.Plan, m Machine) []Graded {
 	} else {
 		add(policy.Read, policy.Complete, how+": system folders by allowlist, the rest absent", "")
 	}
+	mounts := "read-only mounts"
+	if m.LandlockABI >= FilesABI && !p.Policy.Nested {
+		mounts += ", Landlock behind them"
+	}
 	switch {
 	case p.Policy.Nested:
-		add(policy.Write, policy.Partial, "read-only mounts, which nested namespaces inherit locked", nestedWhy)
+		add(policy.Write, policy.Partial, mounts+", which nested namespaces inherit locked", nestedWhy)
 	case kind == Native:
-		add(policy.Write, policy.Complete, "read-only mounts; no nested mount or user namespaces", "")
+		add(policy.Write, policy.Complete, mounts+"; no nested mount or user namespaces", "")
 	default:
-		add(policy.Write, policy.Complete, "read-only mounts; no nested user namespaces by system call filter", "")
+		add(policy.Write, policy.Complete, mounts+"; no nested user namespaces by system call filter", "")
 	}
 	if p.Policy.Nested {
 		add(policy.Secrets, policy.Partial, masksOver(len(p.Masks))+", which nested namespaces inherit locked", nestedWhy)
@@ -108,13 +109,17 @@ func Grades(kind Kind, p *plan.Plan, m Machine) []Graded {
 			"every address that the host reaches is reachable, its own loopback included")
 	}
 	add(policy.Process, policy.Complete, "process namespace, killed whole; no capabilities, no_new_privs, system call filter", "")
+	sockets, later := "; sockets present at the start are hidden", laterSockets
+	if m.LandlockABI >= SocketsABI && !p.Policy.Nested {
+		sockets, later = ", Landlock for sockets with a path", ""
+	}
 	switch {
 	case p.Policy.Network.Mode != policy.Open:
-		add(policy.IPC, policy.Complete, "ipc and network namespaces; sockets present at the start are hidden", "")
-	case m.LandlockABI >= scopedABI:
-		add(policy.IPC, policy.Complete, "ipc namespace, Landlock scope for abstract sockets; sockets present at the start are hidden", "")
+		add(policy.IPC, policy.Complete, "ipc and network namespaces"+sockets, later)
+	case m.LandlockABI >= ScopesABI:
+		add(policy.IPC, policy.Complete, "ipc namespace, Landlock scope for abstract sockets"+sockets, later)
 	default:
-		add(policy.IPC, policy.Partial, "ipc namespace; sockets present at the start are hidden",
+		add(policy.IPC, policy.Partial, "ipc namespace"+sockets,
 			"abstract sockets of the host can be reached: Landlock ABI 6 (Linux 6.12) or --no-network closes them")
 	}
 	return append(out, limits(kind, p, m))
@@ -156,6 +161,9 @@ func limits(kind Kind, p *plan.Plan, m Machine) Graded {
 	}
 	return g(policy.Partial, "memory is not limited without --max-memory")
 }
+
+// laterSockets is what is left of them without Landlock's help.
+const laterSockets = "a socket that the host makes later in a folder that shows stays open: Landlock ABI 9 (Linux 7.1) closes it"
 
 // nestedWhy is why nested sandboxes cost a grade.
 const nestedWhy = "from a mount namespace of its own a command can remove or replace a protected file, and more of the kernel can be reached"

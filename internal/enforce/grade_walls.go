@@ -64,9 +64,9 @@ func wallGrades(p *plan.Plan, m Machine) []Graded {
 		add(policy.NetworkGuarantee, policy.None, "the host's network",
 			"every address that the host reaches is reachable, its own loopback included")
 	}
-	if m.LandlockABI < scopedABI {
+	if m.LandlockABI < ScopesABI {
 		add(policy.Process, policy.None, "supervisor; no capabilities, no_new_privs, system call filter",
-			lacks(scopedABI, "6.12", "processes of the same user, the supervisor included, are open to signals"))
+			lacks(ScopesABI, "6.12", "processes of the same user, the supervisor included, are open to signals"))
 	} else {
 		add(policy.Process, policy.Partial, "Landlock scopes; a supervisor that adopts and kills the whole tree, at one stroke; no capabilities, no_new_privs, system call filter",
 			"processes of the host are seen")

@@ -39,6 +39,10 @@ type Order struct {
 	// ScopeAbstract and ScopeSignal restrict abstract sockets and signals to
 	// the sandbox by Landlock, where the kernel can.
 	ScopeAbstract, ScopeSignal bool
+	// WallFiles closes by Landlock what does not lie in the sandbox, and writing
+	// where Steps do not let it; WallSockets, with it, Unix sockets that were made
+	// outside, whatever their path.
+	WallFiles, WallSockets bool
 	// CPUs are the processors that the command may use, when the inner stage was
 	// started on fewer of them; none leaves it as it is.
 	CPUs []int
@@ -109,6 +113,8 @@ func (o *Order) Encode() []byte {
 	e.bool(o.Terminal)
 	e.bool(o.ScopeAbstract)
 	e.bool(o.ScopeSignal)
+	e.bool(o.WallFiles)
+	e.bool(o.WallSockets)
 	for _, n := range [...]int64{o.Limits.Processes, o.Limits.FileBytes, o.Limits.OpenFiles, o.Limits.CPUSeconds, o.Limits.ScratchBytes} {
 		e.num(uint64(n))
 	}
@@ -152,7 +158,7 @@ func DecodeOrder(b []byte) (*Order, error) {
 	}
 	d := decoder{rest: b[len(orderMagic):]}
 	o := &Order{Build: d.bool(), Bare: d.bool(), Loopback: d.bool(), Wary: d.bool(), Terminal: d.bool(),
-		ScopeAbstract: d.bool(), ScopeSignal: d.bool(),
+		ScopeAbstract: d.bool(), ScopeSignal: d.bool(), WallFiles: d.bool(), WallSockets: d.bool(),
 		Limits: Limits{int64(d.num()), int64(d.num()), int64(d.num()), int64(d.num()), int64(d.num())}, Dir: d.str(), Argv: d.strs(), Env: d.strs()}
 	for range d.count() {
 		n := d.num()

@@ -42,7 +42,7 @@ func orderOf(t *rapid.T) *enforce.Order {
 	flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
 	o := &enforce.Order{
 		Build: flag("build"), Bare: flag("bare"), Loopback: flag("loopback"), Terminal: flag("terminal"),
-		ScopeAbstract: flag("abstract"), ScopeSignal: flag("signal"),
+		ScopeAbstract: flag("abstract"), ScopeSignal: flag("signal"), WallFiles: flag("wall files"), WallSockets: flag("wall sockets"),
 		Argv: strs("argv"), Env: strs("env"), Dir: rapid.String().Draw(t, "dir"),
 		Limits: enforce.Limits{Processes: rapid.Int64().Draw(t, "processes"), FileBytes: rapid.Int64().Draw(t, "file bytes"),
 			OpenFiles: rapid.Int64().Draw(t, "open files"), CPUSeconds: rapid.Int64().Draw(t, "cpu"), ScratchBytes: rapid.Int64().Draw(t, "scratch")},

@@ -29,6 +29,11 @@ func restrict(order *enforce.Order) error {
 	if err := joinKeyring(); err != nil {
 		return err
 	}
+	wall, done, err := secondWall(order)
+	defer done()
+	if err != nil {
+		return &stage{"landlock", err}
+	}
 	if err := limit(&order.Limits); err != nil {
 		return err
 	}
@@ -38,9 +43,8 @@ func restrict(order *enforce.Order) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return &stage{"no_new_privs", err}
 	}
-	if order.ScopeAbstract || order.ScopeSignal {
-		rules := landlock.Ruleset{AnyFile: true, AnyTCP: true, AnyAbstract: !order.ScopeAbstract, AnySignal: !order.ScopeSignal}
-		if err := landlock.Restrict(rules); err != nil {
+	if !wall.Empty() {
+		if err := landlock.Restrict(wall); err != nil {
 			return &stage{"landlock", err}
 		}
 	}

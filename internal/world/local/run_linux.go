@@ -22,9 +22,6 @@ import (
 	"github.com/tether-sandbox/tether/policy"
 )
 
-// scopesABI is the first Landlock version that has scopes.
-const scopesABI = 6
-
 // Run runs a command in a plan of this world.
 func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outcome, error) {
 	machine := w.Machine(p.Policy.Limits)
@@ -160,7 +157,10 @@ func order(p *plan.Plan, c world.Command, abi int, terminal bool) (enforce.Order
 	}
 	o.Filter = filter
 	o.Steps = enforce.Compile(p)
-	o.ScopeAbstract, o.ScopeSignal = abi >= scopesABI, abi >= scopesABI
+	o.ScopeAbstract, o.ScopeSignal = abi >= enforce.ScopesABI, abi >= enforce.ScopesABI
+	// Behind a wall round files nobody mounts.
+	o.WallFiles = abi >= enforce.FilesABI && !p.Policy.Nested
+	o.WallSockets = o.WallFiles && abi >= enforce.SocketsABI
 	o.Limits = limits(p.Policy.Limits, false)
 	return o, nil
 }
