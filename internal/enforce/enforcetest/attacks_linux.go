@@ -88,6 +88,51 @@ func call(nr uintptr, args ...uintptr) error {
 func (s *Scene) in(name string) string      { return filepath.Join(s.Workspace, name) }
 func (s *Scene) outside(name string) string { return filepath.Join(s.Outside, name) }
 
+// handed listens where a host's program connects to and hands in two folders of
+// its own view, the one outside and the one that is read-only.
+func (s *Scene) handed(f func(outside, readOnly int) error) error {
+	l, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(l)
+	path := s.in(Handover)
+	defer os.Remove(path)
+	if err := unix.Bind(l, &unix.SockaddrUnix{Name: path}); err != nil {
+		return err
+	}
+	if err := unix.Chmod(path, 0o777); err != nil {
+		return err
+	}
+	if err := unix.Listen(l, 1); err != nil {
+		return err
+	}
+	wait := unix.NsecToTimeval(patience.Nanoseconds())
+	_ = unix.SetsockoptTimeval(l, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait)
+	c, _, err := unix.Accept4(l, unix.SOCK_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(c)
+	_ = unix.SetsockoptTimeval(c, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait)
+	oob := make([]byte, unix.CmsgSpace(8))
+	_, n, _, _, err := unix.Recvmsg(c, make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	msgs, err := unix.ParseSocketControlMessage(oob[:n])
+	if err != nil || len(msgs) != 1 {
+		return or(err, errNothing)
+	}
+	fds, err := unix.ParseUnixRights(&msgs[0])
+	if err != nil || len(fds) != 2 {
+		return or(err, errNothing)
+	}
+	defer unix.Close(fds[0])
+	defer unix.Close(fds[1])
+	return f(fds[0], fds[1])
+}
+
 // targets are processes of others: without a sandbox the victim alone, inside
 // also those that only a hole would reach.
 func (s *Scene) targets() []int {
@@ -118,6 +163,15 @@ func readAttacks() []Attack {
 	return []Attack{
 		reads("a file outside by its path", func(s *Scene) string { return s.outside("secret") }),
 		reads("a file outside by way of ..", func(s *Scene) string { return "../out/secret" }),
+		{Name: "a file outside by a folder that the host hands in", Guarantee: g, Try: func(s *Scene) error {
+			return s.handed(func(outside, _ int) error {
+				fd, err := unix.Openat(outside, "secret", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+				if err != nil {
+					return err
+				}
+				return s.tells(fd)
+			})
+		}},
 		reads("a file in the home", func(s *Scene) string { return s.Home }),
 		{Name: "a link in the workspace to a file outside", Guarantee: g, Try: func(s *Scene) error {
 			link := s.in("link-out")

@@ -35,6 +35,15 @@ func writeAttacks() []Attack {
 			return anyOf(opens("/etc/passwd", unix.O_WRONLY), opens("/bin/cat", unix.O_WRONLY), creates("/usr/enforcetest"), creates("/etc/enforcetest"))
 		}},
 		{Name: "a file of a root that is read-only", Guarantee: g, Try: func(s *Scene) error { return opens(s.ReadOnly+"/f", unix.O_WRONLY) }},
+		{Name: "a file of a root that is read-only, by a folder that the host hands in", Guarantee: g, Try: func(s *Scene) error {
+			return s.handed(func(_, readOnly int) error {
+				fd, err := unix.Openat(readOnly, "f", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+				if err != nil {
+					return err
+				}
+				return unix.Close(fd)
+			})
+		}},
 		{Name: "a hard link to a file of a root that is read-only", Guarantee: g, Try: func(s *Scene) error {
 			link := s.in("hard")
 			defer os.Remove(link)

@@ -1,5 +1,9 @@
 package enforcetest
 
+// Handover names a socket in the workspace: who listens there is handed two
+// folders by the host, as careless programs do.
+const Handover = "handover.sock"
+
 // Scene is what an attacker knows: all of it, so that only the sandbox stands
 // between it and its aim.
 type Scene struct {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -85,6 +86,7 @@ func newScene(t *testing.T) *scene {
 	s.startVictim()
 	s.handles()
 	s.listen()
+	s.handOver()
 	s.systemV()
 	s.disk()
 	dir, err := os.Open(s.Outside)
@@ -225,6 +227,44 @@ func (s *scene) listen() {
 	}
 	s.ShmFile = name
 	s.pty()
+}
+
+// handOver hands two folders to whoever listens for them in the workspace.
+func (s *scene) handOver() {
+	var fds []int
+	for _, dir := range []string{s.Outside, s.ReadOnly} {
+		fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		fds = append(fds, fd)
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	s.t.Cleanup(func() {
+		close(stop)
+		<-done
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+	})
+	to := &net.UnixAddr{Name: filepath.Join(s.Workspace, enforcetest.Handover), Net: "unix"}
+	go func() {
+		defer close(done)
+		for tick := time.NewTicker(10 * time.Millisecond); ; {
+			select {
+			case <-stop:
+				tick.Stop()
+				return
+			case <-tick.C:
+			}
+			c, err := net.DialUnix("unix", nil, to)
+			if err != nil {
+				continue
+			}
+			_, _, _ = c.WriteMsgUnix([]byte("!"), unix.UnixRights(fds...), nil)
+			c.Close()
+		}
+	}()
 }
 
 func (s *scene) pty() {
