@@ -211,8 +211,9 @@ func folders(fd int, buf []byte, out []string) []string {
 	return out
 }
 
-// Next waits for events until the deadline; a zero one is none. os.ErrClosed
-// says that the tree is closed, os.ErrDeadlineExceeded that nothing happened.
+// Next waits for events until the deadline; a zero one is none, and one that is
+// over gets what happened already. os.ErrClosed says that the tree is closed,
+// os.ErrDeadlineExceeded that nothing happened.
 //
 // Folders that appeared are not watched by it; see Add.
 func (t *Tree) Next(deadline time.Time) ([]Event, error) {
@@ -222,7 +223,7 @@ func (t *Tree) Next(deadline time.Time) ([]Event, error) {
 	if t.wake.Swap(false) {
 		return nil, os.ErrDeadlineExceeded
 	}
-	n, err := t.file.Read(t.buf)
+	n, err := t.read(deadline)
 	if err != nil {
 		t.wake.Store(false)
 		return nil, err
@@ -248,4 +249,27 @@ func (t *Tree) Next(deadline time.Time) ([]Event, error) {
 		out = append(out, Event{Lost: true})
 	}
 	return out, nil
+}
+
+// read fills the buffer. A file whose deadline is over is not read by package os
+// at all, so that is done here, without waiting.
+func (t *Tree) read(deadline time.Time) (n int, err error) {
+	if deadline.IsZero() || time.Now().Before(deadline) {
+		return t.file.Read(t.buf)
+	}
+	conn, err := t.file.SyscallConn()
+	if err != nil {
+		return 0, os.ErrClosed
+	}
+	if cerr := conn.Control(func(fd uintptr) {
+		for n, err = unix.Read(int(fd), t.buf); err == unix.EINTR; {
+			n, err = unix.Read(int(fd), t.buf)
+		}
+	}); cerr != nil {
+		return 0, os.ErrClosed
+	}
+	if err == unix.EAGAIN {
+		err = os.ErrDeadlineExceeded
+	}
+	return max(n, 0), err
 }
