@@ -26,6 +26,10 @@ type Tree struct {
 
 	mu   sync.Mutex
 	dirs map[int32]string
+	// touched are the watches of folders in which something happened, and all says
+	// that it may have happened in any, since Touched was asked.
+	touched map[int32]bool
+	all     bool
 }
 
 // share is the part of all the watches that a user may have which one tree
@@ -38,7 +42,7 @@ func New() (*Tree, error) {
 	if err != nil {
 		return nil, full(err)
 	}
-	return &Tree{file: os.NewFile(uintptr(fd), "inotify"), buf: make([]byte, 1<<16), list: make([]byte, 1<<15), most: most(), dirs: map[int32]string{}}, nil
+	return &Tree{file: os.NewFile(uintptr(fd), "inotify"), buf: make([]byte, 1<<16), list: make([]byte, 1<<15), most: most(), dirs: map[int32]string{}, touched: map[int32]bool{}}, nil
 }
 
 // most is how many folders a tree watches at most. A limit that cannot be read
@@ -114,7 +118,7 @@ func (t *Tree) add(fd int, path string, depth int, stop func() bool) error {
 	if stop != nil && stop() {
 		return os.ErrClosed
 	}
-	if err := t.arm(fd, path); err != nil {
+	if _, err := t.Watch(fd, path); err != nil {
 		if gone(err) || errors.Is(err, unix.EACCES) {
 			return nil
 		}
@@ -151,14 +155,17 @@ func (t *Tree) add(fd int, path string, depth int, stop func() bool) error {
 	return deep
 }
 
-// arm watches the folder that is open as fd.
-func (t *Tree) arm(fd int, path string) error {
+// Watch watches the folder at path that is open as fd, without what is below it,
+// and returns the number by which Touched names it: the same one for as long as
+// the folder exists, wherever it is moved, and no other's afterwards. It may be
+// called by several at once.
+func (t *Tree) Watch(fd int, path string) (int32, error) {
 	if t.Len() >= t.most {
-		return fmt.Errorf("%w: %d folders are watched", ErrFull, t.most)
+		return 0, fmt.Errorf("%w: %d folders are watched", ErrFull, t.most)
 	}
 	conn, err := t.file.SyscallConn()
 	if err != nil {
-		return os.ErrClosed
+		return 0, os.ErrClosed
 	}
 	var wd int
 	var werr error
@@ -166,15 +173,40 @@ func (t *Tree) arm(fd int, path string) error {
 		wd, werr = unix.InotifyAddWatch(int(inotify), fmt.Sprintf("/proc/self/fd/%d", fd), wanted)
 	})
 	if err != nil {
-		return os.ErrClosed
+		return 0, os.ErrClosed
 	}
 	if werr != nil {
-		return full(werr)
+		return 0, full(werr)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.dirs[int32(wd)] = path
-	return nil
+	return int32(wd), nil
+}
+
+// mostTouched bounds what is noted for Touched.
+const mostTouched = 1 << 16
+
+// Touched returns the folders in which, by what Next read since the last call, an
+// entry came, went or changed otherwise than by being written, or which
+// themselves changed or went away. all: any may have.
+func (t *Tree) Touched() (folders map[int32]bool, all bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	folders, all = t.touched, t.all
+	t.touched, t.all = map[int32]bool{}, false
+	return folders, all
+}
+
+// touch notes an event for Touched.
+func (t *Tree) touch(r raw) {
+	switch {
+	case r.mask&(overflow|unmounted) != 0 || len(t.touched) >= mostTouched:
+		t.all = true
+		clear(t.touched)
+	case r.mask&^(closeWrite|folder) != 0:
+		t.touched[r.wd] = true
+	}
 }
 
 // folders appends the folders among directory entries.
@@ -233,6 +265,7 @@ func (t *Tree) Next(deadline time.Time) ([]Event, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range list {
+		t.touch(r)
 		dir, known := t.dirs[r.wd]
 		switch {
 		case r.mask&overflow != 0:
@@ -246,6 +279,7 @@ func (t *Tree) Next(deadline time.Time) ([]Event, error) {
 		}
 	}
 	if lost {
+		t.all = true
 		out = append(out, Event{Lost: true})
 	}
 	return out, nil

@@ -181,3 +181,73 @@ func TestOverflow(t *testing.T) {
 	}
 	until(t, tree, func(e Event) bool { return e.Lost })
 }
+
+// Touched names a folder by the same number wherever it lies, and tells of what
+// happened to it and in it.
+func TestTouched(t *testing.T) {
+	dir := t.TempDir()
+	in := filepath.Join(dir, "in")
+	if err := errors.Join(os.Mkdir(in, 0o755), os.WriteFile(filepath.Join(in, "f"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.Close()
+	number := func(path string) int32 {
+		t.Helper()
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		n, err := tree.Watch(int(f.Fd()), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	outer, inner := number(dir), number(in)
+	moved := filepath.Join(dir, "moved")
+	at := in
+	name := func(s string) string { return filepath.Join(at, s) }
+	for _, c := range []struct {
+		what        string
+		do          func() error
+		outer, here bool
+	}{
+		{"nothing", func() error { return nil }, false, false},
+		{"a file is written", func() error { return os.WriteFile(name("f"), []byte("x"), 0o644) }, false, false},
+		{"a file is made", func() error { return os.WriteFile(name("g"), nil, 0o644) }, false, true},
+		{"a file is linked", func() error { return os.Link(name("f"), name("h")) }, false, true},
+		{"a file is removed", func() error { return os.Remove(name("g")) }, false, true},
+		{"permissions of a file", func() error { return os.Chmod(name("f"), 0o600) }, false, true},
+		{"permissions of the folder", func() error { return os.Chmod(at, 0o700) }, true, true},
+		{"the folder is moved", func() error { at = moved; return os.Rename(in, moved) }, true, false},
+		{"something in it afterwards", func() error { return os.Mkdir(name("d"), 0o755) }, false, true},
+		{"it is watched again", func() error {
+			if n := number(moved); n != inner {
+				return errors.New("by another number")
+			}
+			return nil
+		}, false, false},
+		{"it is removed", func() error { return os.RemoveAll(moved) }, true, true},
+	} {
+		if err := c.do(); err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		for {
+			if _, err := tree.Next(time.Now()); err != nil {
+				break
+			}
+		}
+		got, all := tree.Touched()
+		if all || got[outer] != c.outer || got[inner] != c.here {
+			t.Errorf("%s: outer %v, the folder %v, all %v", c.what, got[outer], got[inner], all)
+		}
+	}
+	if again, all := tree.Touched(); len(again) > 0 || all {
+		t.Errorf("told twice: %v, %v", again, all)
+	}
+}

@@ -27,3 +27,9 @@ func (*Tree) Add(string, func() bool) error { return errors.ErrUnsupported }
 
 // Next refuses.
 func (*Tree) Next(time.Time) ([]Event, error) { return nil, errors.ErrUnsupported }
+
+// Watch refuses.
+func (*Tree) Watch(int, string) (int32, error) { return 0, errors.ErrUnsupported }
+
+// Touched knows of nothing, so anything may have happened.
+func (*Tree) Touched() (map[int32]bool, bool) { return nil, true }
