@@ -20,8 +20,16 @@ const (
 
 func readDir(fd int, buf []byte) (int, error) { return unix.ReadDirent(fd, buf) }
 
-// keepsTime relies on no file system here: every directory is listed every time.
-func keepsTime(int) bool { return false }
+// fileSystem says what can be relied on in a file system.
+type fileSystem struct{ keepsTime, tells bool }
+
+// fileSystemOf relies on none here: every directory is listed every time.
+func fileSystemOf(int) fileSystem { return fileSystem{} }
+
+func lockable(int) bool { return true }
+
+// openBelow refuses: here paths are followed step by step.
+func openBelow(int, string) (int, error) { return -1, unix.ENOTSUP }
 
 // place is where a path leads.
 type place struct {

@@ -21,6 +21,14 @@ func Find(context.Context, []Root, Rules, *Cache) (Result, error) {
 // Walk refuses: there is no walk on this system yet.
 func Walk(context.Context, string, Rules) (Found, error) { return Found{}, unsupported() }
 
+// Find refuses.
+func (*Known) Find(context.Context, []Root, Rules, *Cache) (Result, error) {
+	return Result{}, unsupported()
+}
+
+// Walk refuses.
+func (*Known) Walk(context.Context, string, Rules) (Found, error) { return Found{}, unsupported() }
+
 // OpenCache returns an empty cache.
 func OpenCache(dir string) *Cache { return newCache(dir) }
 

@@ -24,6 +24,7 @@ const whyUnsearchable = "unsearchable"
 type finder struct {
 	rules Rules
 	cache *Cache
+	known *Known
 	roots []string
 
 	read, cached atomic.Int64
@@ -43,7 +44,10 @@ type finder struct {
 // ends and when descriptors or memory run out: what was not searched must not
 // be shown. All smaller trouble is in the result.
 func Find(ctx context.Context, roots []Root, rules Rules, cache *Cache) (Result, error) {
-	f := &finder{rules: rules, cache: cache}
+	return (&finder{rules: rules, cache: cache}).find(ctx, roots)
+}
+
+func (f *finder) find(ctx context.Context, roots []Root) (Result, error) {
 	for _, r := range roots {
 		f.roots = append(f.roots, r.Path)
 	}
@@ -88,7 +92,11 @@ func (f *finder) searchRoot(ctx context.Context, root string) error {
 		f.hits = append(f.hits, hit{Entry: Entry{Path: root, Type: Directory, Marks: HiddenAny}, id: idOf(&st)})
 		return err
 	}
-	w := &walk{rules: f.rules, inspect: f.inspect, memory: f.cache.recall(root, f.rules)}
+	m := f.known.memory(root, f.rules)
+	if m == nil {
+		m = f.cache.recall(root, f.rules)
+	}
+	w := &walk{rules: f.rules, inspect: f.inspect, memory: m}
 	found, err := w.run(ctx, root, fd)
 	if err != nil {
 		return err

@@ -22,11 +22,11 @@ type scan struct {
 	children []*node
 	// links are the symbolic links in the directory being listed.
 	links []Entry
-	// known are the remembered children of the directory being listed, times
-	// the file systems whose times can be relied on.
-	known map[string]*folder
-	times map[uint64]bool
-	found Found
+	// known are the remembered children of the directory being listed, systems
+	// the file systems that were met, by device.
+	known   map[string]*folder
+	systems map[uint64]fileSystem
+	found   Found
 }
 
 // work reads directories until there are none left.
@@ -86,6 +86,7 @@ func (s *scan) refused(n *node, dir int, err error) {
 		// searched. Then nothing in it can be judged, nor covered one by one.
 		if n.parent != nil && (dir < 0 || !searchable(dir)) {
 			n = n.parent
+			s.walk.doubt(n)
 		}
 		s.unreadable(n)
 	default:
@@ -236,10 +237,17 @@ func (s *scan) checkHits(n *node, first int) {
 	}
 }
 
+// doubt is forget for a directory that others are at work below.
+func (w *walk) doubt(n *node) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n.forget()
+}
+
 // forget makes the next walk list the directory again.
 func (n *node) forget() {
 	if n.at != nil {
-		n.at.ctime = 0
+		n.at.ctime, n.at.watch = 0, 0
 	}
 }
 
@@ -323,11 +331,11 @@ func (s *scan) entries(n *node, fd int, buf []byte) (saw int) {
 			s.child(n, string(name))
 			marks &^= hiddenMarks
 		}
+		if n.at != nil && (marks != 0 || t == Symlink) {
+			n.at.entries = append(n.at.entries, Entry{Path: string(name), Type: t, Marks: marks &^ (Changed | SetID), Ino: ino})
+		}
 		if marks == 0 {
 			continue
-		}
-		if n.at != nil {
-			n.at.entries = append(n.at.entries, Entry{Path: string(name), Type: t, Marks: marks, Ino: ino})
 		}
 		if marks&hiddenMarks != 0 {
 			s.hit(n, fd, string(name), t, ino, marks)
@@ -343,9 +351,6 @@ func (s *scan) entries(n *node, fd int, buf []byte) (saw int) {
 func (s *scan) gitLinks(n *node) {
 	for _, l := range s.links {
 		l.Marks = GitLink
-		if n.at != nil {
-			n.at.entries = append(n.at.entries, l)
-		}
 		l.Path = s.path(n, l.Path)
 		s.found.Entries = append(s.found.Entries, l)
 	}

@@ -17,13 +17,22 @@ type folder struct {
 	ctime int64
 	files int
 	bare  bool
-	// entries are the marked ones, with the base name as Path.
+	// entries are the marked ones, by the names alone, and all links, with the base
+	// name as Path.
 	entries []Entry
 	kids    []*folder
+
+	// What follows is not stored. watch is the number of a watch that stood before
+	// the directory was listed, 0 when there is none or it told of a change since.
+	// quiet says that nothing in it or below has to be looked at; dirs and all are
+	// how many directories and other entries that are.
+	watch     int32
+	quiet     bool
+	dirs, all int
 }
 
 const (
-	treeMagic = "tether folders 2\n"
+	treeMagic = "tether folders 3\n"
 	// treeMax bounds a stored tree, treeFolders what is remembered at all.
 	treeMax     = 64 << 20
 	treeFolders = 1 << 18
@@ -33,7 +42,7 @@ const (
 func treeName(root string) string {
 	h := fnv.New64a()
 	h.Write([]byte(root))
-	return "folders-2-" + strconv.FormatUint(h.Sum64(), 16)
+	return "folders-3-" + strconv.FormatUint(h.Sum64(), 16)
 }
 
 // encodeTree returns the tree of root as bytes. key names everything that the

@@ -17,9 +17,11 @@ type memory struct {
 	since int64
 	// listed counts directories that had to be listed, folders all of them.
 	listed, folders atomic.Int64
-	// key names what the marks depend on; known says that top was stored.
-	key   string
-	known bool
+	// key names what the marks depend on; stored says that top was stored.
+	key    string
+	stored bool
+	// known, when not nil, has the directories watched that are listed.
+	known *Known
 }
 
 // recall loads the tree of root. It returns nil when trees are not to be
@@ -40,17 +42,17 @@ func (c *Cache) recall(root string, rules Rules) *memory {
 	if b := c.load(treeName(root), treeMax); b != nil {
 		m.top = decodeTree(b, m.key, root)
 	}
-	if m.known = m.top != nil; !m.known {
+	if m.stored = m.top != nil; !m.stored {
 		m.top = &folder{}
 	}
 	return m
 }
 
-// remember keeps what a walk learned until Save. A few directories that had to
+// remember keeps what a walk learned until Save, but for what is known anyway. A few directories that had to
 // be listed are listed again next time, which costs less than storing.
 func (c *Cache) remember(root string, m *memory) {
 	all, listed := m.folders.Load(), m.listed.Load()
-	if all > treeFolders || m.known && listed <= 16+all/64 {
+	if m.known != nil || all > treeFolders || m.stored && listed <= 16+all/64 {
 		return
 	}
 	if b := encodeTree(m.key, root, m.top); len(b) <= treeMax {
@@ -60,10 +62,15 @@ func (c *Cache) remember(root string, m *memory) {
 	}
 }
 
-// unchanged says whether the directory n is as it is remembered.
+// unchanged says whether the directory n is as it is remembered. Where a watch
+// stands, and none told of a change around it, that is known without looking.
 func (s *scan) unchanged(n *node) bool {
-	if n.at == nil || n.at.ctime == 0 {
+	f := n.at
+	if f == nil || f.watch == 0 && f.ctime == 0 {
 		return false
+	}
+	if n.sure && f.watch != 0 {
+		return true
 	}
 	dir, name := s.walk.root, n.name
 	if n.parent == nil {
@@ -76,14 +83,18 @@ func (s *scan) unchanged(n *node) bool {
 	}
 	var st unix.Stat_t
 	return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW|onlyHere) == nil &&
-		idOf(&st) == n.at.id && st.Ctim.Nano() == n.at.ctime && st.Mode&unix.S_IFMT == unix.S_IFDIR
+		idOf(&st) == f.id && st.Mode&unix.S_IFMT == unix.S_IFDIR && (f.watch != 0 || st.Ctim.Nano() == f.ctime)
 }
+
+// ruled are the marks that rules and types give to an entry.
+const ruled = hiddenMarks | Locked | Socket
 
 // replay does for an unchanged directory what read does by listing it. Files
 // with hidden names are looked at again: they change without their directory.
+// So is whatever may have changed since Rules.Since.
 func (s *scan) replay(n *node) {
-	f := n.at
-	s.walk.memory.folders.Add(1)
+	f, m, since := n.at, s.walk.memory, s.walk.rules.Since
+	m.folders.Add(1)
 	s.found.Dirs++
 	s.found.Files += f.files
 	s.dir = ""
@@ -93,26 +104,41 @@ func (s *scan) replay(n *node) {
 	}
 	fd, hits := -1, len(s.found.hits)
 	for _, e := range f.entries {
-		if e.Marks&hiddenMarks != 0 {
-			if fd < 0 {
-				var err error
-				if fd, err = s.walk.reopen(n); err != nil {
-					s.refused(n, -1, err)
-					return
-				}
-				defer unix.Close(fd)
+		changes := since != 0 && e.Type != Directory && (e.Marks&ruled != 0 || e.Type == Symlink)
+		if fd < 0 && (changes || e.Marks&hiddenMarks != 0) {
+			var err error
+			if fd, err = s.walk.reopen(n); err != nil {
+				s.refused(n, -1, err)
+				return
 			}
+			defer unix.Close(fd)
+		}
+		if e.Marks&hiddenMarks != 0 {
 			s.hit(n, fd, e.Path, e.Type, e.Ino, e.Marks)
+		}
+		if changes {
+			e.Marks |= s.changes(fd, e.Path, e.Type, e.Marks&ruled, since)
+		}
+		if e.Type == Symlink && n.git {
+			e.Marks |= GitLink
 		}
 		if e.Marks&^hiddenMarks != 0 {
 			s.found.Entries = append(s.found.Entries, Entry{Path: s.path(n, e.Path), Type: e.Type, Marks: e.Marks, Ino: e.Ino})
 		}
 	}
 	s.checkHits(n, hits)
+	waiting := 0
 	for _, k := range f.kids {
-		s.children = append(s.children, &node{parent: n, name: k.name, fd: -1, at: k})
+		if f.watch != 0 && k.quiet {
+			s.found.Dirs += k.dirs
+			s.found.Files += k.all
+			m.folders.Add(int64(k.dirs))
+			continue
+		}
+		waiting++
+		s.children = append(s.children, &node{parent: n, name: k.name, fd: -1, at: k, sure: f.watch != 0})
 	}
-	n.waiting.Store(int32(len(f.kids)))
+	n.waiting.Store(int32(waiting))
 }
 
 // noteListing begins to remember the directory n, open as fd and about to be
@@ -134,21 +160,30 @@ func (s *scan) noteListing(n *node, fd int) (known map[string]*folder) {
 	}
 	*f = folder{name: f.name}
 	var st unix.Stat_t
-	if unix.Fstat(fd, &st) == nil && s.keepsTime(fd, uint64(st.Dev)) && st.Ctim.Nano() <= m.since {
-		f.id, f.ctime = idOf(&st), st.Ctim.Nano()
+	if unix.Fstat(fd, &st) != nil {
+		return known
+	}
+	f.id = idOf(&st)
+	fs := s.fileSystem(fd, uint64(st.Dev))
+	if fs.keepsTime && st.Ctim.Nano() <= m.since {
+		f.ctime = st.Ctim.Nano()
+	}
+	if m.known != nil && fs.tells && !lockable(fd) {
+		f.watch = m.known.arm(fd, n.path())
 	}
 	return known
 }
 
-// keepsTime is keepsTime of the file system of fd, asked once for each.
-func (s *scan) keepsTime(fd int, dev uint64) bool {
-	if s.times == nil {
-		s.times = map[uint64]bool{}
+// fileSystem says what can be relied on in the file system of fd, asked once for
+// each.
+func (s *scan) fileSystem(fd int, dev uint64) fileSystem {
+	if s.systems == nil {
+		s.systems = map[uint64]fileSystem{}
 	}
-	keeps, ok := s.times[dev]
+	fs, ok := s.systems[dev]
 	if !ok {
-		keeps = keepsTime(fd)
-		s.times[dev] = keeps
+		fs = fileSystemOf(fd)
+		s.systems[dev] = fs
 	}
-	return keeps
+	return fs
 }

@@ -32,8 +32,10 @@ type node struct {
 	waiting atomic.Int32
 	// git says that it is a git directory, or lies in one.
 	git bool
-	// at is what is remembered of it; nil when nothing is to be.
-	at *folder
+	// at is what is remembered of it; nil when nothing is to be. sure says that
+	// the very directory lies here that it is remembered of.
+	at   *folder
+	sure bool
 }
 
 // path builds the directory's absolute path.
@@ -222,6 +224,9 @@ func (w *walk) reopen(n *node) (int, error) {
 	if n.parent == nil {
 		return unix.Openat(w.root, ".", flags, 0)
 	}
+	if fd, err := openBelow(w.root, string(n.appendRel(nil))); err == nil {
+		return fd, nil
+	}
 	up, err := w.reopen(n.parent)
 	if err != nil {
 		return -1, err
@@ -239,7 +244,11 @@ func (w *walk) reopen(n *node) (int, error) {
 // out; a directory that vanishes meanwhile is no failure, and one that cannot
 // be read is an entry marked Unreadable.
 func Walk(ctx context.Context, root string, rules Rules) (Found, error) {
-	w := &walk{rules: rules, capable: unix.Geteuid() == 0}
+	return walkWith(ctx, root, rules, nil)
+}
+
+func walkWith(ctx context.Context, root string, rules Rules, m *memory) (Found, error) {
+	w := &walk{rules: rules, capable: unix.Geteuid() == 0, memory: m}
 	fd, err := openRoot(root)
 	if err != nil {
 		return Found{}, err
