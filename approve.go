@@ -12,6 +12,7 @@ import (
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/egress"
 	"github.com/tether-sandbox/tether/internal/factlog"
+	"github.com/tether-sandbox/tether/internal/world"
 	"github.com/tether-sandbox/tether/policy"
 )
 
@@ -182,7 +183,7 @@ func (s *Session) tryGrant(ctx context.Context, g fact.Grant) error {
 	}
 	var useful bool
 	if e.policy, useful = widened(e.policy, g); useful && g.Path != "" {
-		_, err = s.pin(ctx, e, "", "")
+		_, err = s.pin(ctx, e, world.Options{})
 	}
 	if useful && g.Host != "" { // what the gate cannot hold would end the session
 		_, err = egress.Compile(e.policy.Network)

@@ -143,7 +143,7 @@ const planTries = 12
 
 // runOnce plans a command and runs it.
 func (s *Session) runOnce(ctx context.Context, c Command, argv []string, e effect, a *act, early world.Warm, last bool) (Result, error) {
-	p, err := s.planFor(ctx, e, c.Dir)
+	p, err := s.pin(ctx, e, world.Options{Dir: c.Dir, Tmp: s.tmp, Warm: early})
 	if err != nil {
 		return Result{}, err
 	}

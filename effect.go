@@ -208,13 +208,14 @@ func policyText(p policy.Policy) (string, error) {
 // planFor pins what holds to the machine. What a child's plan opens, its
 // parent's must open too, by identity.
 func (s *Session) planFor(ctx context.Context, e effect, dir string) (*plan.Plan, error) {
-	return s.pin(ctx, e, dir, s.tmp)
+	return s.pin(ctx, e, world.Options{Dir: dir, Tmp: s.tmp})
 }
 
-// pin is planFor with the /tmp of that name. With one, places for what is shown
-// below /tmp are made in it; without, nothing is changed.
-func (s *Session) pin(ctx context.Context, e effect, dir, tmp string) (*plan.Plan, error) {
-	o := world.Options{Dir: dir, Environ: s.environ, Provider: e.kind, Tmp: tmp}
+// pin is planFor with these options, of which it adds what the session knows.
+// With a Tmp, places for what is shown below /tmp are made in it; without,
+// nothing is changed.
+func (s *Session) pin(ctx context.Context, e effect, o world.Options) (*plan.Plan, error) {
+	o.Environ, o.Provider = s.environ, e.kind
 	p, err := s.world.Plan(ctx, e.policy, o)
 	if err != nil {
 		return nil, err

@@ -24,6 +24,27 @@ func Unescape(s string) string {
 
 func octal(c byte) bool { return '0' <= c && c <= '7' }
 
+// Around returns the lines of the mounts at path, above it and below it, as they
+// stand in the text of a mountinfo file. Path is canonical. Whoever compares them
+// learns whether another file system lies somewhere there by now. Lines that
+// cannot be read are among them.
+func Around(table, path string) string {
+	var out strings.Builder
+	for line := range strings.Lines(table) {
+		f := strings.SplitN(line, " ", 6)
+		if len(f) < 6 || within(path, Unescape(f[4])) || within(Unescape(f[4]), path) {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// within says whether path is dir or lies below it.
+func within(path, dir string) bool {
+	rest, ok := strings.CutPrefix(path, dir)
+	return ok && (rest == "" || rest[0] == '/' || strings.HasSuffix(dir, "/"))
+}
+
 // Nameless says whether the mount on top at path shows a file or folder that has
 // lost its name since, as the source of a bind mount does that was replaced. The
 // kernel mounts nothing on such a place. Table is the text of a mountinfo file;

@@ -81,3 +81,21 @@ func FuzzNameless(f *testing.F) {
 		}
 	})
 }
+
+func TestAround(t *testing.T) {
+	const top, ws, below, beside, spaced, odd = "1 0 8:1 / / rw - ext4 a rw\n", "2 1 8:1 /w /home/w rw - ext4 a rw\n",
+		"3 2 0:5 / /home/w/a rw - tmpfs t rw\n", "4 1 0:6 / /home/wide rw - tmpfs t rw\n", "5 1 0:7 / /home/w/a\\040b rw - tmpfs t rw\n", "6 1\n"
+	table := top + ws + below + beside + spaced + odd
+	for path, want := range map[string]string{
+		"/home/w":     top + ws + below + spaced + odd,
+		"/home/w/a":   top + ws + below + odd,
+		"/home/w/a b": top + ws + spaced + odd,
+		"/home":       table,
+		"/srv":        top + odd,
+		"/":           table,
+	} {
+		if got := Around(table, path); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
+		}
+	}
+}

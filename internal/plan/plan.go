@@ -213,6 +213,9 @@ type Host struct {
 	Executable, Called string
 	// Environ is the caller's environment.
 	Environ []string
+	// Known is what earlier searches for the same policy found, true by now; nil
+	// for nothing.
+	Known *secrets.Known
 	// Run is where nothing can be shown at another path than its own (see
 	// [Layout.InPlace]) a folder for Tether's own files for the command:
 	// canonical, in nobody's reach, and not made yet.

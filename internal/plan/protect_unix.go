@@ -38,7 +38,7 @@ func (r *resolver) protected() error {
 	// Without the folder nothing is remembered, and all is found again.
 	_ = os.MkdirAll(verdicts, 0o700)
 	cache := secrets.OpenCache(verdicts)
-	found, err := secrets.Find(r.ctx, roots, rules, cache)
+	found, err := r.host.Known.Find(r.ctx, roots, rules, cache)
 	if err != nil {
 		return err
 	}

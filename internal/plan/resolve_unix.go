@@ -17,6 +17,7 @@ import (
 // starts in, absolute or relative to the workspace; empty is the workspace.
 func Resolve(ctx context.Context, pol policy.Policy, host Host, dir string) (*Plan, error) {
 	r := resolver{ctx: ctx, host: host, at: host.Layout, p: &Plan{Policy: pol, StateDir: host.StateDir, host: host}}
+	r.p.host.Known = nil // it does not stay true
 	if r.at == nil {
 		r.at = layout()
 	}

@@ -62,6 +62,9 @@ type Options struct {
 	Environ []string
 	// Provider is the provider that is asked for.
 	Provider enforce.Kind
+	// Warm is what Warm returned for the run that the plan is for; nil when it is
+	// for none.
+	Warm Warm
 	// Tmp names the private folder, in the state folder, that is /tmp inside
 	// and lasts from one command to the next. It is made where it is missing.
 	// Empty: /tmp lasts as long as the command.

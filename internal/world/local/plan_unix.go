@@ -40,6 +40,7 @@ func (World) Plan(ctx context.Context, pol policy.Policy, o world.Options) (*pla
 	if host.Run, err = runFolder(); err != nil {
 		return nil, err
 	}
+	host.Known = known(o.Warm)
 	p, err := plan.Resolve(ctx, pol, host, o.Dir)
 	if err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ import (
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/enforce/seatbelt"
 	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/internal/plan/secrets"
 	"github.com/tether-sandbox/tether/internal/world"
 	"github.com/tether-sandbox/tether/internal/world/local/stream"
 	"github.com/tether-sandbox/tether/policy"
@@ -56,6 +57,9 @@ func (World) CanLimit(l policy.Limits) error {
 	}
 	return nil
 }
+
+// known is nothing: nobody watches here.
+func known(world.Warm) *secrets.Known { return nil }
 
 // Warm starts nothing.
 func (World) Warm(policy.Policy, enforce.Kind, []string) world.Warm { return nothing{} }

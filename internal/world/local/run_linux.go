@@ -46,6 +46,7 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 		}
 		if early.live != nil {
 			if err := early.live.agree(p, c.Last); err != nil {
+				early.watch.doubt()
 				before.drop()
 				return world.Outcome{Findings: before.dead}, fault.Wrap(fault.IsolationUnavailable, "the workspace does not hold still", err)
 			}
@@ -122,6 +123,9 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 	}
 	out.Duration, out.Interrupted = time.Since(begin), set.Interrupted()
 	outlet.report(&out)
+	if early != nil && early.watch != nil {
+		before.look = early.watch.walk
+	}
 	findings, ferr := before.settle(p)
 	<-proc.Gone() // no dead child is left for somebody else to bury
 	out.Findings = findings

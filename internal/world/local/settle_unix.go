@@ -32,6 +32,9 @@ type record struct {
 
 	file *os.File // locked as long as we live; nil when nothing is watched
 	name string   // of file
+
+	// look walks with what is known of a root; nil where nothing is.
+	look func(context.Context, string, secrets.Rules) (secrets.Found, error)
 }
 
 // remembered is a record as it is stored. Names of files are bytes, which the
@@ -197,12 +200,8 @@ func (r *record) inspect(p *plan.Plan) ([]gitmeta.Finding, error) {
 // rest from being looked at.
 func (r *record) inspectRoot(p *plan.Plan, i int) ([]gitmeta.Finding, error) {
 	root, quarantine := string(r.Roots[i]), filepath.Join(p.StateDir, "quarantine")
-	rules := secrets.Rules{Since: r.Begin.Add(-tick).UnixNano(), Files: r.AnyMode, Path: func(rel []byte, t secrets.Type) secrets.Mark {
-		if policy.LaterKind(rel) != "" || policy.LockedName(base(rel)) || t == secrets.Symlink && policy.LaterFolder(base(rel)) {
-			return secrets.Locked
-		}
-		return 0
-	}}
+	rules := laterRules()
+	rules.Since, rules.Files = r.Begin.Add(-tick).UnixNano(), r.AnyMode
 	seen, err := r.walk(root, rules)
 	if err != nil {
 		return nil, err
@@ -225,6 +224,16 @@ func (r *record) inspectRoot(p *plan.Plan, i int) ([]gitmeta.Finding, error) {
 	all = append(append(all, strip(root, &seen, p.Identity)...), r.outLinks(root, &seen)...)
 	later, err := r.later(root, &seen, quarantine)
 	return bounded(root, append(all, later...)), errors.Join(errGit, errOver, errLinks, err)
+}
+
+// laterRules mark what runs later on the host, and what is locked.
+func laterRules() secrets.Rules {
+	return secrets.Rules{Key: "later", Path: func(rel []byte, t secrets.Type) secrets.Mark {
+		if policy.LaterKind(rel) != "" || policy.LockedName(base(rel)) || t == secrets.Symlink && policy.LaterFolder(base(rel)) {
+			return secrets.Locked
+		}
+		return 0
+	}}
 }
 
 // takeLinks takes away the links that gitLinks finds, but for those that went
@@ -258,7 +267,12 @@ func (r *record) commonLinks(common, quarantine string) ([]gitmeta.Finding, erro
 // what the command closed gets its owner's permissions back first.
 func (r *record) walk(root string, rules secrets.Rules) (secrets.Found, error) {
 	// The command's end must not depend on how patient the caller still is.
-	look := func() (secrets.Found, error) { return secrets.Walk(context.Background(), root, rules) }
+	look := func() (secrets.Found, error) {
+		if r.look != nil {
+			return r.look(context.Background(), root, rules)
+		}
+		return secrets.Walk(context.Background(), root, rules)
+	}
 	hidden := r.hidden()
 	keep := func(dev, ino uint64) bool {
 		return slices.ContainsFunc(r.Masked, func(m masked) bool { return m.Dev == dev && m.Ino == ino })

@@ -23,6 +23,11 @@ type standing struct {
 	roots []string
 	full  error
 	lost  bool // something is not watched that should be
+
+	// search and look are what the searches before a command and the looks after
+	// one know of the roots; mounts is what was mounted around them then.
+	search, look *secrets.Known
+	mounts       string
 }
 
 // watchKey names what a watch stands for.
@@ -80,8 +85,11 @@ func (k *Keeper) armWatch(pol policy.Policy, kind enforce.Kind) {
 		s := &standing{key: watchKey(pol), roots: searchRoots(pol)}
 		tree, err := watch.New()
 		if err == nil {
-			s.tree = tree
+			s.tree, s.search, s.look = tree, secrets.NewKnown(tree.Watch), secrets.NewKnown(tree.Watch)
 			err = s.armAll()
+		}
+		if err == nil {
+			s.learn(pol)
 		}
 		k.mu.Lock()
 		k.arming = false

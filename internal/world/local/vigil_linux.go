@@ -154,7 +154,9 @@ func (v *vigil) armAll() error {
 func (v *vigil) arm(path string) error {
 	err := v.tree.Add(path, func() bool { return v.ctx.Err() != nil })
 	if watch.Partly(err) {
-		v.full, err = err, nil
+		if v.full, err = err, nil; v.stands != nil {
+			v.stands.full = v.full
+		}
 	}
 	return err
 }
