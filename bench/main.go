@@ -261,19 +261,31 @@ func (b bench) masks() error {
 	return nil
 }
 
-// walk compares a whole run in a big workspace with find over the same.
-func (b bench) walk() error {
+// tree makes the big workspace, once: 100,000 files in 10,000 folders.
+func (b bench) tree() (string, error) {
 	w := filepath.Join(b.top, "tree")
+	if _, err := os.Stat(w); err == nil {
+		return w, nil
+	}
 	for d := range 10000 {
 		dir := filepath.Join(w, "d"+strconv.Itoa(d/100), "e"+strconv.Itoa(d%100))
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
+			return "", err
 		}
 		for f := range 10 {
 			if err := os.WriteFile(filepath.Join(dir, "file"+strconv.Itoa(f)+".go"), nil, 0o644); err != nil {
-				return err
+				return "", err
 			}
 		}
+	}
+	return w, nil
+}
+
+// walk compares a whole run in a big workspace with find over the same.
+func (b bench) walk() error {
+	w, err := b.tree()
+	if err != nil {
+		return err
 	}
 	small := filepath.Join(b.top, "w")
 	if err := os.MkdirAll(small, 0o755); err != nil {

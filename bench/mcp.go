@@ -70,6 +70,53 @@ func (c *client) close() {
 	_ = c.cmd.Wait()
 }
 
+// session measures what the size of a workspace costs in a session, whose watch
+// stands: the search before a command and the look after it, when nothing happened
+// and when the command before wrote into 100 folders.
+func (b bench) session() error {
+	w, err := b.tree()
+	if err != nil {
+		return err
+	}
+	small := filepath.Join(b.top, "mcp")
+	call := func(dir, command string) (subject, func(), error) {
+		c, err := dial(b.tether, dir, "--no-network")
+		if err != nil {
+			return subject{}, nil, err
+		}
+		do := func() error { return c.call("bash", `{"command":"`+command+`"}`) }
+		for range 4 { // the watch is begun after the first
+			if err := do(); err != nil {
+				c.close()
+				return subject{}, nil, err
+			}
+			time.Sleep(time.Second)
+		}
+		return subject{do: do, pause: 100 * time.Millisecond}, c.close, nil
+	}
+	subjects := []subject{{name: "bwrap ... true there", argv: append(bwrapArgs(w, false), "true"), dir: w}}
+	for _, x := range []struct{ name, dir, command string }{
+		{"bash true through MCP in an empty workspace", small, "true"},
+		{"bash true through MCP there", w, "true"},
+		{"touching 100 folders there", w, "for i in d1/*; do : > $i/new; done"},
+	} {
+		s, end, err := call(x.dir, x.command)
+		if err != nil {
+			return err
+		}
+		defer end()
+		s.name = x.name
+		subjects = append(subjects, s)
+	}
+	m, err := inTurns(20, subjects)
+	if err != nil {
+		return err
+	}
+	table("a session in 100,000 files in 10,000 folders", subjects, m, 0)
+	fmt.Printf("  the search and the look afterwards cost %.1f ms\n", m[2]-m[1])
+	return nil
+}
+
 // mcp compares a call through MCP with a run and with bwrap, and counts edits.
 func (b bench) mcp() error {
 	w := filepath.Join(b.top, "mcp")
@@ -96,6 +143,9 @@ func (b bench) mcp() error {
 		return err
 	}
 	table("a command through MCP", subjects, m, 0)
+	if err := b.session(); err != nil {
+		return err
+	}
 	for _, x := range []struct{ name, args string }{
 		{"views", `{"action":"view","path":"note"}`},
 		{"writes", `{"action":"write","path":"note","text":"one\ntwo\n"}`},

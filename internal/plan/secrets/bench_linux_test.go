@@ -93,6 +93,54 @@ func BenchmarkFind(b *testing.B) {
 	b.Run("10000-pem-remembered", func(b *testing.B) { run(b, privateFolder(b)) })
 }
 
+// BenchmarkKnown is the search of a session, which keeps a watch, and the look
+// after its command, in 100,000 files in 10,000 folders: when nothing happened,
+// when something did in 100 folders, and with 1,000 secrets.
+func BenchmarkKnown(b *testing.B) {
+	rules, ctx := builtinRules(b), context.Background()
+	root := growTree(b, 10000)
+	run := func(name string, touch func()) {
+		w := newWatched(b)
+		both := func(b *testing.B) {
+			if err := w.catchUp(); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := w.before.Find(ctx, []Root{{root}}, rules, nil); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := w.after.Walk(ctx, root, laterRules(time.Now())); err != nil {
+				b.Fatal(err)
+			}
+		}
+		both(nil)
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				touch()
+				b.StartTimer()
+				both(b)
+			}
+		})
+	}
+	run("nothing", func() {})
+	n := 0
+	run("100-folders", func() {
+		n++
+		for i := range 100 {
+			path := filepath.Join(root, fmt.Sprintf("a%d/b%d/new%d", i%10, i/10, n))
+			if err := os.WriteFile(path, nil, 0o644); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	for i := range 1000 {
+		if err := os.WriteFile(filepath.Join(root, fmt.Sprintf("a%d/b%d/c%d/.env", i%10, i/10%10, i/100)), nil, 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	run("1000-secrets", func() {})
+}
+
 // BenchmarkStatFolders is what a remembered walk is measured against: a stat of
 // each of the 10,000 folders, by as many goroutines as there are processors.
 func BenchmarkStatFolders(b *testing.B) {
