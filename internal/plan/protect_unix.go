@@ -17,9 +17,9 @@ import (
 	"github.com/tether-sandbox/tether/policy"
 )
 
-// protected finds what must stay closed or unchanged in the workspace and in
-// every root that the policy adds.
-func (r *resolver) protected() error {
+// search begins to look for hidden files in the workspace and in every root that
+// the policy adds, beside what a plan takes besides.
+func (r *resolver) search() error {
 	rules, err := secrets.RulesOf(r.p.Policy.Protect)
 	if err != nil {
 		return err
@@ -34,16 +34,31 @@ func (r *resolver) protected() error {
 			roots = append(roots, secrets.Root{Path: v.Path})
 		}
 	}
-	verdicts := r.p.VerdictDir()
-	// Without the folder nothing is remembered, and all is found again.
-	_ = os.MkdirAll(verdicts, 0o700)
-	cache := secrets.OpenCache(verdicts)
-	found, err := r.host.Known.Find(r.ctx, roots, rules, cache)
+	ctx, known, verdicts := r.ctx, r.host.Known, r.p.VerdictDir()
+	var found secrets.Result
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// Without the folder nothing is remembered, and all is found again.
+		_ = os.MkdirAll(verdicts, 0o700)
+		cache := secrets.OpenCache(verdicts)
+		if found, err = known.Find(ctx, roots, rules, cache); err == nil {
+			_ = cache.Save() // a verdict that cannot be remembered is found again
+		}
+	}()
+	r.searched = func() (secrets.Result, error) {
+		<-done
+		return found, err
+	}
+	return nil
+}
+
+// protected decides what must stay closed or unchanged.
+func (r *resolver) protected() error {
+	found, err := r.searched()
 	if err != nil {
 		return err
 	}
-	// A verdict that cannot be remembered is found again.
-	_ = cache.Save()
 	r.p.Found = found
 	r.p.Masks = append(r.p.Masks, found.Masks...)
 	if err := r.named(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/tether-sandbox/tether/fault"
+	"github.com/tether-sandbox/tether/internal/plan/secrets"
 	"github.com/tether-sandbox/tether/internal/plan/toolchain"
 	"github.com/tether-sandbox/tether/policy"
 )
@@ -29,6 +30,10 @@ func Resolve(ctx context.Context, pol policy.Policy, host Host, dir string) (*Pl
 		return nil, err
 	}
 	r.identity()
+	if err := r.search(); err != nil {
+		return nil, err
+	}
+	defer r.searched() // what it goes by may be another's afterwards
 	if err := r.system(); err != nil {
 		return nil, err
 	}
@@ -53,6 +58,8 @@ type resolver struct {
 	p     *Plan
 	homes []Root
 	added []Root // roots of the policy besides the workspace
+	// searched waits for the search for hidden files.
+	searched func() (secrets.Result, error)
 }
 
 func (r *resolver) roots(dir string) error {

@@ -12,14 +12,21 @@ import (
 	"github.com/tether-sandbox/tether/policy"
 )
 
-// known is what the search of a plan may take as known; nil where no watch
-// stands for the run.
-func known(early world.Warm) *secrets.Known {
-	w, ok := early.(*warm)
-	if !ok || w.watch == nil || !w.watch.current() {
-		return nil
+// known is what the search of a plan may take as known, until done is called; nil
+// where no watch stands for it. A plan for no run, such as for an edit, borrows the
+// watch that stands for the next one.
+func (at World) known(pol policy.Policy, early world.Warm) (k *secrets.Known, done func()) {
+	done = func() {}
+	var s *standing
+	if w, ok := early.(*warm); ok {
+		s = w.watch
+	} else if s = at.Keep.takeWatch(pol); s != nil {
+		done = func() { at.Keep.putWatch(s) }
 	}
-	return w.watch.search
+	if s == nil || !s.current() {
+		return nil, done
+	}
+	return s.search, done
 }
 
 // learn fills what is known while nobody waits for it. What it does not come to

@@ -27,7 +27,7 @@ import (
 const passVariable = "TETHER_ENV_PASSTHROUGH"
 
 // Plan pins a policy to this machine.
-func (World) Plan(ctx context.Context, pol policy.Policy, o world.Options) (*plan.Plan, error) {
+func (at World) Plan(ctx context.Context, pol policy.Policy, o world.Options) (*plan.Plan, error) {
 	host, err := caller(o.Environ)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,9 @@ func (World) Plan(ctx context.Context, pol policy.Policy, o world.Options) (*pla
 	if host.Run, err = runFolder(); err != nil {
 		return nil, err
 	}
-	host.Known = known(o.Warm)
+	var done func()
+	host.Known, done = at.known(pol, o.Warm)
+	defer done()
 	p, err := plan.Resolve(ctx, pol, host, o.Dir)
 	if err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ func (World) CanLimit(l policy.Limits) error {
 }
 
 // known is nothing: nobody watches here.
-func known(world.Warm) *secrets.Known { return nil }
+func (World) known(policy.Policy, world.Warm) (k *secrets.Known, done func()) { return nil, func() {} }
 
 // Warm starts nothing.
 func (World) Warm(policy.Policy, enforce.Kind, []string) world.Warm { return nothing{} }
