@@ -20,6 +20,9 @@ func limitsMet(l policy.Limits, out world.Outcome) []Denial {
 			list = append(list, Denial{What: what, Rule: rule, Code: code, Remedy: remedy})
 		}
 	}
+	if out.Met&enforce.MetTreeCPU != 0 {
+		out.Met &^= enforce.MetCPU // the same, told once
+	}
 	procs := cmp.Or(l.Processes, policy.BuiltinProcesses)
 	add(enforce.MetMemory, fault.LimitMemory, "the command was killed", "it needed more memory than "+policy.SizeText(l.MemoryBytes),
 		"--max-memory "+policy.SizeText(2*l.MemoryBytes))
@@ -27,6 +30,8 @@ func limitsMet(l policy.Limits, out world.Outcome) []Denial {
 		"there may be "+strconv.FormatInt(procs, 10)+" at a time", "--max-procs "+strconv.FormatInt(2*procs, 10))
 	seconds := (l.CPU + time.Second - 1).Truncate(time.Second)
 	add(enforce.MetCPU, fault.LimitCPU, "a process was ended", "it had used "+seconds.String()+" of processor time",
+		"--max-cpu "+(2*seconds).String())
+	add(enforce.MetTreeCPU, fault.LimitCPU, "the command was killed", "its processes had used "+seconds.String()+" of processor time together",
 		"--max-cpu "+(2*seconds).String())
 	add(enforce.MetFileSize, fault.LimitFileSize, "a process was ended", "it wrote more than "+policy.SizeText(l.FileBytes)+" to a file",
 		"--max-file-size "+policy.SizeText(2*l.FileBytes))

@@ -202,7 +202,7 @@ type Limits struct {
 	// OpenFiles is how many descriptors each process may have, at least
 	// [LeastOpenFiles]. The caller's own limit is never exceeded.
 	OpenFiles int64
-	// CPU is the processor time of each process, in whole seconds, rounded up.
+	// CPU is the processor time of the whole tree, in whole seconds, rounded up.
 	CPU time.Duration
 	// ScratchBytes is what each private folder in memory (/tmp, /var/tmp,
 	// /dev/shm, a private home) may hold. It only lowers the built-in limit, a

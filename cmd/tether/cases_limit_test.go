@@ -22,6 +22,8 @@ const (
 	openBomb   = `python3 -c 'f=[open("/dev/null") for i in range(60)]; print("OPEN"+"ED")'`
 	// More than a second of work.
 	cpuBomb = `python3 -c 'import time; [0 for _ in iter(lambda: time.process_time() < 1.5, False)]; print("WORK"+"ED")'`
+	// Three seconds of work, of many that each do little.
+	cpuTreeBomb = `for i in 1 2 3 4 5 6; do python3 -c 'import time; [0 for _ in iter(lambda: time.process_time() < 0.5, False)]' & [ $((i%2)) = 1 ] || wait; done; wait; echo WORK''ED`
 	// Each makes two, down to 64 of them, which stay for a moment.
 	forkBomb   = `b() { if [ $1 = 6 ]; then echo LE''AF; sleep 1; else b $(($1+1)) & b $(($1+1)) & wait; fi; }; b 0 > leaves; grep -c LEAF leaves`
 	threadBomb = `python3 -c 'import threading, time
@@ -62,6 +64,12 @@ func TestLimits(t *testing.T) {
 
 		j.closed(cpuBomb, "WORKED", "--max-cpu", "1")
 		j.denied(fault.LimitCPU, "exec "+cpuBomb, "--max-cpu", "900ms") // rounded up
+
+		j.closed(cpuTreeBomb, "WORKED", "--max-cpu", "1")
+		j.works(cpuTreeBomb, "WORKED", "--max-cpu", "8")
+		j.denied(fault.LimitCPU, cpuTreeBomb, "--max-cpu", "1")
+		// Also of those that were left by whoever started them.
+		j.denied(fault.LimitCPU, "("+cpuTreeBomb+" & ); sleep 5", "--max-cpu", "1")
 
 		const fill = "dd if=/dev/zero of=%s/f bs=64k count=64 status=none && echo FIL''LED; rm -f %[1]s/f"
 		for _, dir := range []string{"/tmp", "/dev/shm", "/var/tmp", "$HOME"} {
@@ -302,6 +310,35 @@ func TestLimitsElsewhere(t *testing.T) {
 	}
 	if left := groupsLeft(dirs); len(left) > 0 {
 		t.Errorf("left: %q", left)
+	}
+}
+
+// TestMaxCPUElsewhere: what all processes use together is counted without
+// namespaces, and without a sandbox, also for those who have no control groups.
+func TestMaxCPUElsewhere(t *testing.T) {
+	for name, flags := range map[string][]string{
+		"landlock": {"--provider", "landlock", "--no-network", "--accept", "read=partial", "--accept", "write=partial", "--accept",
+			"process=partial"},
+		"none": {"--no-sandbox"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newJail(t, "auto")
+			j.systemPath()
+			if name == "landlock" {
+				j.provider = "bwrap" // for the same owner of the workspace
+				j.own()
+			}
+			run := func(most string) result {
+				cmd := commandWith(j, append(append([]string{"run"}, flags...), "--max-cpu", most, "--", "sh", "-c", cpuTreeBomb)...)
+				return j.built(finishCommand(t, cmd))
+			}
+			if r := run("8"); !strings.Contains(r.stdout, "WORKED") {
+				t.Errorf("control: exit %d: %s", r.exit, r.all())
+			}
+			if r := run("1"); strings.Contains(r.stdout, "WORKED") || r.exit != 137 || !strings.Contains(r.stderr, string(fault.LimitCPU)) {
+				t.Errorf("exit %d: %s", r.exit, r.all())
+			}
+		})
 	}
 }
 

@@ -39,9 +39,10 @@ type Machine struct {
 	// LandlockABI is the kernel's Landlock version, zero for none.
 	LandlockABI int
 	// CgroupMemory and CgroupProcesses say whether control groups can limit these
-	// here, where the policy asks for it; NoCgroup is why not.
-	CgroupMemory, CgroupProcesses bool
-	NoCgroup                      string
+	// here, CgroupTime whether they count processor time, where the policy asks for
+	// it; NoCgroup is why not.
+	CgroupMemory, CgroupProcesses, CgroupTime bool
+	NoCgroup                                  string
 }
 
 // Grades says what a provider makes of a plan. It is honest by construction:
@@ -136,7 +137,7 @@ func limits(kind Kind, p *plan.Plan, m Machine) Graded {
 	case p.Identity.HostUID == 0:
 		uncounted = "the kernel does not count processes of root"
 	}
-	if asked.MemoryBytes > 0 || asked.Processes > 0 && m.CgroupProcesses {
+	if asked.MemoryBytes > 0 || asked.Processes > 0 && m.CgroupProcesses || asked.CPU > 0 && m.CgroupTime {
 		means += ", a control group"
 	}
 	if kind != Landlock {
@@ -152,10 +153,14 @@ func limits(kind Kind, p *plan.Plan, m Machine) Graded {
 		return g(policy.None, uncounted)
 	case asked.ScratchBytes > 0 && onDisk:
 		return g(policy.Partial, "/tmp lies on the disk: a session's is looked at several times a second, and the command ended when it is too large")
-	case asked.MemoryBytes > 0:
+	case asked.MemoryBytes > 0 && (asked.CPU == 0 || m.CgroupTime):
 		return g(policy.Complete, "")
 	case asked != policy.Limits{Time: asked.Time, OutputBytes: asked.OutputBytes}:
-		return g(policy.Complete, "of what was asked; memory is not limited without --max-memory")
+		uncounted = ""
+		if asked.CPU > 0 && !m.CgroupTime {
+			uncounted = "; processor time of children that nobody waits for counts as long as they run"
+		}
+		return g(policy.Complete, "of what was asked; memory is not limited without --max-memory"+uncounted)
 	case uncounted != "":
 		return g(policy.Partial, "memory is not limited without --max-memory, and processes are not: "+uncounted)
 	}

@@ -46,6 +46,8 @@ func beltGrades(p *plan.Plan) []Graded {
 		add(policy.LimitsGuarantee, policy.None, "rlimits", "memory and scratch space are not limited by this provider")
 	case asked.Processes > 0:
 		add(policy.LimitsGuarantee, policy.Partial, "rlimits", "the kernel counts all processes of the user, not those of the command")
+	case asked.CPU > 0:
+		add(policy.LimitsGuarantee, policy.Partial, "rlimits", "processor time is counted for each process, not for all together")
 	case asked != none:
 		add(policy.LimitsGuarantee, policy.Complete, "rlimits, for what was asked", "")
 	default:

@@ -74,6 +74,9 @@ type Limits struct {
 	Processes int64
 	// FileBytes, OpenFiles and CPUSeconds hold for each process.
 	FileBytes, OpenFiles, CPUSeconds int64
+	// CountCPU asks the inner stage to hold CPUSeconds for all processes
+	// together, where nobody else counts for it.
+	CountCPU bool
 	// ScratchBytes is what the steps say of folders in memory, for providers
 	// that may not be able to.
 	ScratchBytes int64
@@ -93,6 +96,8 @@ const (
 	MetCPU
 	MetScratch
 	MetMemory
+	// MetTreeCPU: all processes together, and not one alone, met it.
+	MetTreeCPU
 )
 
 // maxCPUs is more than any kernel has.
@@ -118,6 +123,7 @@ func (o *Order) Encode() []byte {
 	for _, n := range [...]int64{o.Limits.Processes, o.Limits.FileBytes, o.Limits.OpenFiles, o.Limits.CPUSeconds, o.Limits.ScratchBytes} {
 		e.num(uint64(n))
 	}
+	e.bool(o.Limits.CountCPU)
 	e.str(o.Dir)
 	e.strs(o.Argv)
 	e.strs(o.Env)
@@ -159,7 +165,8 @@ func DecodeOrder(b []byte) (*Order, error) {
 	d := decoder{rest: b[len(orderMagic):]}
 	o := &Order{Build: d.bool(), Bare: d.bool(), Loopback: d.bool(), Wary: d.bool(), Terminal: d.bool(),
 		ScopeAbstract: d.bool(), ScopeSignal: d.bool(), WallFiles: d.bool(), WallSockets: d.bool(),
-		Limits: Limits{int64(d.num()), int64(d.num()), int64(d.num()), int64(d.num()), int64(d.num())}, Dir: d.str(), Argv: d.strs(), Env: d.strs()}
+		Limits: Limits{Processes: int64(d.num()), FileBytes: int64(d.num()), OpenFiles: int64(d.num()), CPUSeconds: int64(d.num()),
+			ScratchBytes: int64(d.num()), CountCPU: d.bool()}, Dir: d.str(), Argv: d.strs(), Env: d.strs()}
 	for range d.count() {
 		n := d.num()
 		d.bad = d.bad || n >= maxCPUs

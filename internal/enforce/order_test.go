@@ -45,7 +45,8 @@ func orderOf(t *rapid.T) *enforce.Order {
 		ScopeAbstract: flag("abstract"), ScopeSignal: flag("signal"), WallFiles: flag("wall files"), WallSockets: flag("wall sockets"),
 		Argv: strs("argv"), Env: strs("env"), Dir: rapid.String().Draw(t, "dir"),
 		Limits: enforce.Limits{Processes: rapid.Int64().Draw(t, "processes"), FileBytes: rapid.Int64().Draw(t, "file bytes"),
-			OpenFiles: rapid.Int64().Draw(t, "open files"), CPUSeconds: rapid.Int64().Draw(t, "cpu"), ScratchBytes: rapid.Int64().Draw(t, "scratch")},
+			OpenFiles: rapid.Int64().Draw(t, "open files"), CPUSeconds: rapid.Int64().Draw(t, "cpu"), ScratchBytes: rapid.Int64().Draw(t, "scratch"),
+			CountCPU: flag("count cpu")},
 	}
 	if s := stepsOf(t); len(s) > 0 {
 		o.Steps = s
@@ -108,7 +109,11 @@ func TestOrderHasEveryField(t *testing.T) {
 				f.SetString("x")
 			case reflect.Struct:
 				for j := range f.NumField() {
-					f.Field(j).SetInt(int64(i + j + 1))
+					if g := f.Field(j); g.Kind() == reflect.Bool {
+						g.SetBool(true)
+					} else {
+						g.SetInt(int64(i + j + 1))
+					}
 				}
 			}
 		}

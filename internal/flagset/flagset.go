@@ -93,7 +93,7 @@ func New(verb string) *Flags {
 	f.Set.Func("max-file-size", "limit each written file to `SIZE`", f.rule("max-file-size", same))
 	f.Set.Func("max-procs", "allow at most `N` processes and threads (default: 4096)", f.rule("max-procs", same))
 	f.Set.Func("max-open-files", "allow each process at most `N` open files", f.rule("max-open-files", same))
-	f.Set.Func("max-cpu", "end each process after `TIME` of processor time, in whole seconds", f.rule("max-cpu", same))
+	f.Set.Func("max-cpu", "end the command after `TIME` of processor time, in whole seconds", f.rule("max-cpu", same))
 	f.Set.Func("max-scratch", "limit each private folder, such as /tmp and /dev/shm, to `SIZE`", f.rule("max-scratch", same))
 
 	f.Set.Func("provider", "`NAME`: auto (default), native, bwrap, landlock, seatbelt (macOS) or guard", f.rule("provider", same))

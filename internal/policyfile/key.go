@@ -62,7 +62,7 @@ func keys() []key {
 		{"max-memory", size, `"2G"`, "memory of the whole tree; refused where nothing can hold it"},
 		{"max-file-size", size, `"1G"`, "size of each file that is written"},
 		{"max-open-files", count, `1024`, "open files of each process, at least 16"},
-		{"max-cpu", size, `"10m"`, "processor time of each process, in whole seconds"},
+		{"max-cpu", size, `"10m"`, "processor time of the whole tree, in whole seconds"},
 		{"max-scratch", size, `"512M"`, "what each private folder in memory holds, such as /tmp and /dev/shm; it only lowers what the machine's memory gives"},
 		{"provider", word, `"auto"`, "`auto`, `native`, `bwrap`, `landlock`, `seatbelt` or `guard`"},
 		{"accept", list, `["secrets=partial"]`, "the lowest grade of a guarantee that is accepted, where the machine cannot do better"},

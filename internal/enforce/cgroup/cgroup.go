@@ -10,9 +10,12 @@
 package cgroup
 
 import (
+	"errors"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tether-sandbox/tether/internal/mountinfo"
 )
@@ -23,6 +26,9 @@ type Want struct {
 	Memory int64
 	// Processes counts threads.
 	Processes int64
+	// Time counts what is used of the processors; it limits nothing, see
+	// [Group.Used].
+	Time bool
 }
 
 // Events are what has happened in a group.
@@ -111,4 +117,18 @@ func counter(content, name string) string {
 		}
 	}
 	return ""
+}
+
+// used reads the processor time of a group: cpuacct.usage of version 1, which is
+// in nanoseconds, or cpu.stat.
+func used(v2 bool, content string) (time.Duration, error) {
+	word, unit := strings.TrimSpace(content), time.Nanosecond
+	if v2 {
+		word, unit = counter(content, "usage_usec"), time.Microsecond
+	}
+	n, err := strconv.ParseInt(word, 10, 64)
+	if err != nil || n < 0 || n > int64(1<<63-1)/int64(unit) {
+		return 0, errors.New("cannot read the processor time of a control group")
+	}
+	return time.Duration(n) * unit, nil
 }

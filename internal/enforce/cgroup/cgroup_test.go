@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -59,6 +60,25 @@ func TestCounter(t *testing.T) {
 	}
 	if got := counter("oom_kill_disable 0\nunder_oom 0\noom_kill 7", "oom_kill"); got != "7" {
 		t.Errorf("version 1: got %q, want 7", got)
+	}
+}
+
+func TestUsed(t *testing.T) {
+	const stat = "usage_usec 1500000\nuser_usec 1\nsystem_usec 2\n"
+	for _, c := range []struct {
+		v2      bool
+		content string
+		want    time.Duration
+		bad     bool
+	}{
+		{false, "1500000000\n", 1500 * time.Millisecond, false}, {true, stat, 1500 * time.Millisecond, false},
+		{false, "0", 0, false}, {false, "", 0, true}, {false, stat, 0, true}, {true, "1500000\n", 0, true},
+		{false, "-1", 0, true}, {false, "9223372036854775807", 1<<63 - 1, false}, {false, "9223372036854775808", 0, true},
+		{true, "usage_usec 9223372036854776\n", 0, true}, {true, "usage_usec 9223372036854775\n", 9223372036854775 * time.Microsecond, false},
+	} {
+		if got, err := used(c.v2, c.content); got != c.want || (err != nil) != c.bad {
+			t.Errorf("%v %q: got %v, %v", c.v2, c.content, got, err)
+		}
 	}
 }
 

@@ -16,11 +16,12 @@ import (
 // Group is the group of one command: a folder, or one for each controller in
 // version 1.
 type Group struct {
-	memory, pids *folder
-	most         int64 // of memory, as it was taken
-	all          []*folder
-	alarm        *os.File // readable when memory has run out, in version 1
-	rang         atomic.Bool
+	memory, pids, time *folder
+
+	most  int64 // of memory, as it was taken
+	all   []*folder
+	alarm *os.File // readable when memory has run out, in version 1
+	rang  atomic.Bool
 }
 
 // folder is a group's folder in one tree. It stays locked as long as whoever made
@@ -59,8 +60,29 @@ func (p Place) Make(w Want) (_ *Group, err error) {
 			return nil, err
 		}
 	}
+	if w.Time {
+		if g.time, err = g.in(p.time); err != nil {
+			return nil, err
+		}
+		if _, err = g.Used(); err != nil {
+			return nil, err
+		}
+	}
 	return g, nil
 }
+
+// Used is the processor time that all who are, or were, in the group have used
+// there.
+func (g *Group) Used() (time.Duration, error) {
+	name := "cpuacct.usage"
+	if g.time.v2 {
+		name = "cpu.stat"
+	}
+	return used(g.time.v2, g.time.read(name))
+}
+
+// Times says whether the group counts processor time.
+func (g *Group) Times() bool { return g != nil && g.time != nil }
 
 // in makes the group's folder at a spot, if it has none there.
 func (g *Group) in(at spot) (*folder, error) {
@@ -270,7 +292,7 @@ func enter(dir string, pid int) error {
 }
 
 // Counts says whether the group limits processes.
-func (g *Group) Counts() bool { return g.pids != nil }
+func (g *Group) Counts() bool { return g != nil && g.pids != nil }
 
 // Events says what has happened so far.
 func (g *Group) Events() Events {

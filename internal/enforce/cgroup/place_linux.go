@@ -13,8 +13,9 @@ import (
 
 // Place is where the caller may make groups.
 type Place struct {
-	memory, pids spot
-	why          error // of memory
+	memory, pids, time spot
+
+	why error // of memory
 }
 
 // spot is a folder in which a group with one controller can be made.
@@ -69,7 +70,7 @@ func find(all []tree, managed bool) Place {
 		for _, c := range []struct {
 			name string
 			at   *spot
-		}{{"memory", &p.memory}, {"pids", &p.pids}} {
+		}{{"memory", &p.memory}, {"pids", &p.pids}, {"cpuacct", &p.time}} {
 			if !slices.Contains(t.controllers, c.name) || c.at.dir != "" {
 				continue
 			}
@@ -112,6 +113,9 @@ func (p *Place) second(dir string, managed bool) {
 		}
 		if pids {
 			p.pids = at
+		}
+		if p.time.dir == "" {
+			p.time = at // which is counted without a controller
 		}
 	}
 }
@@ -178,6 +182,9 @@ func (p Place) Memory() bool { return p.memory.dir != "" }
 
 // Processes says whether processes can be limited.
 func (p Place) Processes() bool { return p.pids.dir != "" }
+
+// Time says whether processor time can be counted.
+func (p Place) Time() bool { return p.time.dir != "" }
 
 // Why says why memory cannot be limited, if it cannot.
 func (p Place) Why() error { return p.why }

@@ -49,14 +49,14 @@ func TestFindSecond(t *testing.T) {
 		systemd bool
 		want    string
 	}{
-		{"beside us, where children are limited", with("memory pids\n", "", us+"1\n"), "s", false, "memory / pids /"},
-		{"memory alone", with("memory\n", "", us), "s", false, "memory /"},
+		{"beside us, where children are limited", with("memory pids\n", "", us+"1\n"), "s", false, "memory / pids / time /"},
+		{"memory alone", with("memory\n", "", us), "s", false, "memory / time /"},
 		{"beside us is systemd's", with("memory pids\n", "memory pids\n", us+"1\n"), "s", true, ""},
-		{"alone in our own", with("", "cpu memory pids\n", us), "s", true, "memory /s leave pids /s leave"},
-		{"with what we started", with("", "memory\n", us+fmt.Sprintln(child.Process.Pid)), "s", true, "memory /s leave"},
+		{"alone in our own", with("", "cpu memory pids\n", us), "s", true, "memory /s leave pids /s leave time /s leave"},
+		{"with what we started", with("", "memory\n", us+fmt.Sprintln(child.Process.Pid)), "s", true, "memory /s leave time /s leave"},
 		{"with somebody else", with("", "memory\n", us+"1\n"), "s", true, ""},
 		{"with one who is not to be seen", with("", "memory\n", us+"0\n"), "s", true, ""},
-		{"no memory controller", with("pids\n", "pids\n", us), "s", false, "pids /"},
+		{"no memory controller", with("pids\n", "pids\n", us), "s", false, "pids / time /"},
 		{"nothing", with("", "", us), "s", false, ""},
 	} {
 		top := fakeTree(t, c.files)
@@ -66,7 +66,7 @@ func TestFindSecond(t *testing.T) {
 	}
 	// Once we have left, our own folder lies in the one that was given to us.
 	top := fakeTree(t, map[string]string{"cgroup.subtree_control": "memory pids\n", "cgroup.procs": "", ownName + "/cgroup.procs": us})
-	if got := spelled(find([]tree{{v2: true, dir: filepath.Join(top, ownName)}}, true), top); got != "memory / pids /" {
+	if got := spelled(find([]tree{{v2: true, dir: filepath.Join(top, ownName)}}, true), top); got != "memory / pids / time /" {
 		t.Errorf("after leaving: got %q", got)
 	}
 	// The top of the machine is nobody's.
@@ -78,11 +78,13 @@ func TestFindSecond(t *testing.T) {
 
 // TestFindFirst: version 1 controllers come first where both exist.
 func TestFindFirst(t *testing.T) {
-	top := fakeTree(t, map[string]string{"m/cgroup.procs": "", "p/cgroup.procs": "",
+	top := fakeTree(t, map[string]string{"m/cgroup.procs": "", "p/cgroup.procs": "", "c/cgroup.procs": "",
 		"u/cgroup.subtree_control": "memory pids\n", "u/cgroup.procs": "", "u/s/cgroup.procs": ""})
 	all := []tree{{controllers: []string{"rw", "memory"}, dir: top + "/m"}, {controllers: []string{"rw", "pids"}, dir: top + "/p"},
-		{v2: true, dir: top + "/u/s"}, {controllers: []string{"rw", "cpu"}, dir: top + "/none"}}
-	if got := spelled(find(all, false), top); got != "memory /m pids /p" {
+		{v2: true, dir: top + "/u/s"}, {controllers: []string{"rw", "cpu"}, dir: top + "/none"},
+		{controllers: []string{"rw", "cpuacct"}, dir: top + "/c"}}
+	// Whoever comes first counts time: it is the same everywhere.
+	if got := spelled(find(all, false), top); got != "memory /m pids /p time /c" {
 		t.Errorf("got %q", got)
 	}
 	p := find([]tree{{controllers: []string{"memory"}, dir: top + "/gone"}}, false)
@@ -99,7 +101,7 @@ func spelled(p Place, top string) string {
 	for _, c := range []struct {
 		name string
 		at   spot
-	}{{"memory", p.memory}, {"pids", p.pids}} {
+	}{{"memory", p.memory}, {"pids", p.pids}, {"time", p.time}} {
 		if c.at.dir == "" {
 			continue
 		}

@@ -173,6 +173,7 @@ func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 	}
 	send(Message{Kind: Started})
 	go obey(pid, order, &late{b: b}, u)
+	go holdCPU(order, u)
 	ws, spent, err := reap(pid)
 	if err == nil && ws != 0 {
 		tellMet(order, metBy(&order.Limits, ws, &spent))

@@ -18,9 +18,9 @@ import (
 func (World) Machine(l policy.Limits) enforce.Machine {
 	abi, _ := landlock.ABI() // none is zero, and told by the grades
 	m := enforce.Machine{LandlockABI: abi}
-	if l.MemoryBytes > 0 || l.Processes > 0 {
+	if l.MemoryBytes > 0 || l.Processes > 0 || l.CPU > 0 {
 		at := cgroup.Find()
-		m.CgroupMemory, m.CgroupProcesses = at.Memory(), at.Processes()
+		m.CgroupMemory, m.CgroupProcesses, m.CgroupTime = at.Memory(), at.Processes(), at.Time()
 		m.NoCgroup = at.Why().Error()
 	}
 	return m
@@ -51,19 +51,19 @@ func limits(l policy.Limits, bare bool) enforce.Limits {
 }
 
 // group makes the control group that a run needs: none, unless the policy limits
-// memory, or processes where one is to be had.
+// memory, or processes or processor time where one is to be had.
 func group(p *plan.Plan) (*cgroup.Group, error) {
 	l := p.Policy.Limits
-	if l.MemoryBytes == 0 && l.Processes == 0 {
+	if l.MemoryBytes == 0 && l.Processes == 0 && l.CPU == 0 {
 		return nil, nil
 	}
 	at := cgroup.Find()
-	want := cgroup.Want{Memory: l.MemoryBytes}
+	want := cgroup.Want{Memory: l.MemoryBytes, Time: l.CPU > 0 && at.Time()}
 	if l.Processes > 0 && at.Processes() {
 		want.Processes = l.Processes + enforce.OwnThreads
 	}
 	if want == (cgroup.Want{}) {
-		return nil, nil // the kernel counts them for the user namespace
+		return nil, nil // the kernel counts them for the user namespace, the inner stage time
 	}
 	g, err := at.Make(want)
 	if err != nil {

@@ -89,6 +89,7 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 			behindGroup(&job.Order.Limits)
 		}
 	}
+	job.Order.Limits.CountCPU = !bounds.Times()
 	if early != nil && early.watch != nil {
 		if err := early.watch.before(ctx, p); err != nil && !(c.Last && errors.Is(err, plan.ErrChanged)) {
 			before.drop()
@@ -106,12 +107,16 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 	}
 	bounds.Watch(proc.Kill)
 	tmp := guardTmp(p, proc.Kill)
+	used := guardTime(bounds, job.Order.Limits.CPUSeconds, proc.Kill)
 	doors.serve(proc)
 	looking := lookAfter(p, proc, early, out.Provider)
 	set := streams.set
 	set.Start()
 	ended, err := attend(ctx, proc, c, &out)
 	looking.report(&out)
+	if used.end() {
+		out.Met |= enforce.MetTreeCPU
+	}
 	if tmp.end() {
 		out.Met |= enforce.MetScratch
 		ended.Full = "/tmp"
