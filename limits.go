@@ -40,5 +40,29 @@ func limitsMet(l policy.Limits, out world.Outcome) []Denial {
 		rule, raise = "the folder may hold "+policy.SizeText(l.ScratchBytes), "--max-scratch "+policy.SizeText(2*l.ScratchBytes)
 	}
 	add(enforce.MetScratch, fault.LimitScratch, "more files in "+out.Full, rule, raise)
+	if d := out.LowDisk; d != nil {
+		list = append(list, lowDisk(d))
+	}
 	return list
+}
+
+// lowDisk tells of a disk of which too little is left. The remedy lets the next
+// command take about half of what is.
+func lowDisk(d *world.LowDisk) Denial {
+	rule := "there are " + rounded(d.Free) + " left, and " + rounded(d.Keep) + " stay free"
+	if d.Names {
+		rule = "it can hold few files more"
+	}
+	return Denial{What: "more on the disk of " + d.Dir, Rule: rule, Code: fault.LimitDisk,
+		Remedy: "--min-free-disk " + rounded(max(min(d.Free, d.Keep)/2, 1))}
+}
+
+// rounded spells a size in the largest unit of which there are at least ten.
+func rounded(n int64) string {
+	for _, unit := range [...]int64{1 << 30, 1 << 20, 1 << 10} {
+		if n >= 10*unit || n == unit {
+			return policy.SizeText(n - n%unit)
+		}
+	}
+	return policy.SizeText(n)
 }

@@ -47,6 +47,8 @@ const (
 	LimitFileSize Code = "LIMIT_FILE_SIZE"
 	// LimitScratch: a private folder was full, or holds more than it may.
 	LimitScratch Code = "LIMIT_SCRATCH"
+	// LimitDisk: too little was left free on a disk that the command may write.
+	LimitDisk Code = "LIMIT_DISK"
 	// OutputLost: the command ran, and its output could not be delivered.
 	OutputLost Code = "OUTPUT_LOST"
 	// LimitUnenforceable: a limit was asked for that cannot be enforced here.

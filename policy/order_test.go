@@ -49,6 +49,7 @@ func valid() *rapid.Generator[policy.Policy] {
 				OpenFiles:    oneOf[int64](0, 16, 20).Draw(t, "open"),
 				CPU:          oneOf[time.Duration](0, time.Second).Draw(t, "cpu"),
 				ScratchBytes: oneOf[int64](0, 7).Draw(t, "scratch"),
+				FreeDisk:     oneOf[int64](0, 1, policy.BuiltinFreeDisk, 1<<40, 1<<63-1).Draw(t, "free disk"),
 			},
 			Env: policy.Env{Pass: draw("pass", someVars), Redact: draw("redact", someVars)},
 		}
@@ -304,6 +305,13 @@ func answers(p policy.Policy) map[string]bool {
 	a["big files"] = p.Limits.FileBytes == 0
 	a["17 open files"] = p.Limits.OpenFiles == 0 || p.Limits.OpenFiles >= 17
 	a["long work"] = p.Limits.CPU == 0
+	free := p.Limits.FreeDisk
+	if free == 0 {
+		free = policy.BuiltinFreeDisk - 1
+	}
+	for _, n := range []int64{1, 1 << 20, policy.BuiltinFreeDisk - 1, policy.BuiltinFreeDisk, 1 << 41} {
+		a["leave "+policy.SizeText(n)] = free <= n
+	}
 	a["much scratch"] = p.Limits.ScratchBytes == 0
 	return a
 }
@@ -402,6 +410,8 @@ func TestWithinEdges(t *testing.T) {
 		{"fewer open files", with(base, func(p *policy.Policy) { p.Limits.OpenFiles = 20 }), base, true, false},
 		{"less processor time", with(base, func(p *policy.Policy) { p.Limits.CPU = 1 }), base, true, false},
 		{"less scratch space", with(base, func(p *policy.Policy) { p.Limits.ScratchBytes = 1 }), base, true, false},
+		{"built-in disk", with(base, func(p *policy.Policy) { p.Limits.FreeDisk = policy.BuiltinFreeDisk }), base, true, false},
+		{"a fuller disk", with(base, func(p *policy.Policy) { p.Limits.FreeDisk = 1 << 20 }), base, false, true},
 		{"more time", with(base, func(p *policy.Policy) { p.Limits.Time = policy.BuiltinTime + 1 }), base, false, true},
 		{"a memory limit, accepted unenforced", with(base, func(p *policy.Policy) {
 			p.Limits.MemoryBytes = 1

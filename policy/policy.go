@@ -174,6 +174,8 @@ const (
 	// is a small part of what a machine can have (32,768 ids at least), so that
 	// one that only ever forks does not take them all.
 	BuiltinProcesses = 4096
+	// BuiltinFreeDisk is the most; a disk smaller than 20 GiB keeps 5 % free.
+	BuiltinFreeDisk = 1 << 30
 )
 
 // LeastOpenFiles is the smallest limit of open files: with fewer no program
@@ -181,8 +183,8 @@ const (
 const LeastOpenFiles = 16
 
 // Limits bound one command. Zero means the built-in limit; where none is named
-// that is whatever the machine has. All but Time and OutputBytes are enforced
-// with the kernel's help, and that is required (see [Policy.Required]) once one
+// that is whatever the machine has. All but Time, OutputBytes and FreeDisk are
+// enforced with the kernel's help, and that is required (see [Policy.Required]) once one
 // of them is set.
 type Limits struct {
 	// Time ends the command. Built-in: 120 s in the library, in MCP and with
@@ -208,11 +210,17 @@ type Limits struct {
 	// /dev/shm, a private home) may hold. It only lowers the built-in limit, a
 	// share of the machine's memory.
 	ScratchBytes int64
+	// FreeDisk is how many bytes stay free on each disk of the host that the
+	// command may write, and of its files the same share: a command that runs
+	// when less is left is ended. More is stricter. A disk that has less from the
+	// beginning keeps half of that. Built-in: [BuiltinFreeDisk], or less on a
+	// small disk, for which comparing counts zero as one byte less.
+	FreeDisk int64
 }
 
 // kernel tells whether a limit is set that is enforced with the kernel's help.
 func (l Limits) kernel() bool {
-	l.Time, l.OutputBytes = 0, 0
+	l.Time, l.OutputBytes, l.FreeDisk = 0, 0, 0
 	return l != Limits{}
 }
 

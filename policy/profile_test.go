@@ -196,6 +196,7 @@ func TestRequired(t *testing.T) {
 		{"memory", limited(policy.Limits{MemoryBytes: 1}), req{policy.LimitsGuarantee: complete}},
 		{"open files", limited(policy.Limits{OpenFiles: 16}), req{policy.LimitsGuarantee: complete}},
 		{"cpu", limited(policy.Limits{CPU: 1}), req{policy.LimitsGuarantee: complete}},
+		{"free disk", limited(policy.Limits{FreeDisk: 1}), req{policy.LimitsGuarantee: none}},
 		{"scratch", limited(policy.Limits{ScratchBytes: 1}), req{policy.LimitsGuarantee: complete}},
 		{"file size", limited(policy.Limits{FileBytes: 1}), req{policy.LimitsGuarantee: complete}},
 		{"accept lowers one", with(gated, req{policy.Secrets: partial}),

@@ -31,7 +31,7 @@ type scope struct {
 	set      map[string]string
 	redact   []string
 	home     Home
-	limits   [8]int64
+	limits   [9]int64
 	required [len(Guarantees)]Grade
 }
 
@@ -148,11 +148,18 @@ func (s scope) policy() Policy {
 	return p
 }
 
-// limitsOf puts numbers for zeros, and 1, the least, for what is negative.
-func limitsOf(l Limits) [8]int64 {
-	values := [8]int64{int64(l.Time), l.OutputBytes, l.Processes, l.MemoryBytes, l.FileBytes, l.OpenFiles, int64(l.CPU), l.ScratchBytes}
-	builtin := [8]int64{int64(BuiltinTime), BuiltinOutputBytes, BuiltinProcesses, math.MaxInt64, math.MaxInt64, math.MaxInt64,
-		math.MaxInt64, math.MaxInt64}
+// builtinFree is what a zero FreeDisk counts as.
+const builtinFree = BuiltinFreeDisk - 1
+
+// limitsOf puts numbers for zeros, and 1, the least, for what is negative. Less
+// is stricter: what must stay free is told by what may be used of all there is.
+func limitsOf(l Limits) [9]int64 {
+	values := [9]int64{int64(l.Time), l.OutputBytes, l.Processes, l.MemoryBytes, l.FileBytes, l.OpenFiles, int64(l.CPU), l.ScratchBytes}
+	builtin := [9]int64{int64(BuiltinTime), BuiltinOutputBytes, BuiltinProcesses, math.MaxInt64, math.MaxInt64, math.MaxInt64,
+		math.MaxInt64, math.MaxInt64, math.MaxInt64 - builtinFree}
+	if l.FreeDisk != 0 {
+		values[8] = math.MaxInt64 - min(l.FreeDisk, math.MaxInt64-1)
+	}
 	for i, v := range values {
 		if v == 0 {
 			values[i] = builtin[i]
@@ -162,14 +169,18 @@ func limitsOf(l Limits) [8]int64 {
 	return values
 }
 
-func spelledLimits(v [8]int64) Limits {
+func spelledLimits(v [9]int64) Limits {
+	free := math.MaxInt64 - v[8]
+	if free == builtinFree {
+		free = 0
+	}
 	for i := range v {
 		if v[i] == math.MaxInt64 {
 			v[i] = 0
 		}
 	}
 	return Limits{Time: time.Duration(v[0]), OutputBytes: v[1], Processes: v[2], MemoryBytes: v[3], FileBytes: v[4],
-		OpenFiles: v[5], CPU: time.Duration(v[6]), ScratchBytes: v[7]}
+		OpenFiles: v[5], CPU: time.Duration(v[6]), ScratchBytes: v[7], FreeDisk: free}
 }
 
 // strictly returns v, or zero for what lies outside 0..widest.

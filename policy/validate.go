@@ -118,7 +118,7 @@ func (p Policy) checkLimits() error {
 	}{
 		{"time", int64(l.Time)}, {"output", l.OutputBytes}, {"processes", l.Processes},
 		{"memory", l.MemoryBytes}, {"file size", l.FileBytes}, {"open files", l.OpenFiles}, {"cpu", int64(l.CPU)},
-		{"scratch", l.ScratchBytes},
+		{"scratch", l.ScratchBytes}, {"free disk", l.FreeDisk},
 	} {
 		if e.value < 0 {
 			return invalid("the "+e.name+" limit "+strconv.FormatInt(e.value, 10)+" is negative",

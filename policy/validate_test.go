@@ -56,7 +56,7 @@ func TestValidate(t *testing.T) {
 			p.Protect.AllowConfig = []string{".vscode", "/w/.claude", "~/x/.idea", "./a"}
 		}, ""},
 		{"accept", ww, func(p *policy.Policy) { p.Accept = map[policy.Guarantee]policy.Grade{policy.IPC: policy.Complete} }, ""},
-		{"limits", ww, func(p *policy.Policy) { p.Limits = policy.Limits{1, 1, 1, 1, 1, policy.LeastOpenFiles, 1, 1} }, ""},
+		{"limits", ww, func(p *policy.Policy) { p.Limits = policy.Limits{1, 1, 1, 1, 1, policy.LeastOpenFiles, 1, 1, 1} }, ""},
 
 		{"nothing", policy.Nothing, func(p *policy.Policy) {}, "read-only, workspace-write or full-access"},
 		{"no profile", 4, func(p *policy.Policy) {}, "use read-only"},
@@ -106,6 +106,7 @@ func TestValidate(t *testing.T) {
 		{"negative memory", ww, func(p *policy.Policy) { p.Limits.MemoryBytes = -1 }, "positive"},
 		{"negative open files", ww, func(p *policy.Policy) { p.Limits.OpenFiles = -1 }, "positive"},
 		{"negative cpu", ww, func(p *policy.Policy) { p.Limits.CPU = -1 }, "positive"},
+		{"negative free disk", ww, func(p *policy.Policy) { p.Limits.FreeDisk = -1 }, "positive"},
 		{"negative scratch", ww, func(p *policy.Policy) { p.Limits.ScratchBytes = -1 }, "positive"},
 		{"too few open files", ww, func(p *policy.Policy) { p.Limits.OpenFiles = policy.LeastOpenFiles - 1 }, "--max-open-files 16"},
 		{"negative file size", ww, func(p *policy.Policy) { p.Limits.FileBytes = -1 }, "positive"},

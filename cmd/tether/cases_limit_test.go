@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -340,6 +341,55 @@ func TestMaxCPUElsewhere(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDiskBomb: whoever fills a disk of the host that it may write is ended while
+// some of it is left, bytes or files; who needs less is not.
+func TestDiskBomb(t *testing.T) {
+	providers(t, func(t *testing.T, j *jail) {
+		j.systemPath()
+		const fill, files = "head -c %dM /dev/zero > disk/f; sleep 2; echo WENT_ON", "i=0; while [ $i -lt %d ]; do i=$((i+1)); : > disk/$i; done; sleep 2; echo WENT_ON"
+		low := func(r result, free string) {
+			t.Helper()
+			if r.exit != 137 || strings.Contains(r.stdout, "WENT_ON") || !strings.Contains(r.stderr, string(fault.LimitDisk)) || !strings.Contains(r.stderr, free) {
+				t.Errorf("exit %d: %s", r.exit, r.all())
+			}
+		}
+		fine := func(r result) {
+			t.Helper()
+			if r.exit != 0 || !strings.Contains(r.stdout, "WENT_ON") || strings.Contains(r.stderr, "LIMIT_") {
+				t.Errorf("exit %d: %s", r.exit, r.all())
+			}
+		}
+		if os.Geteuid() != 0 && j.provider == "bwrap" {
+			t.Skip("whoever mounts as an ordinary user sees bwrap as nobody's, which is not trusted")
+		}
+		j.mustHost("mkdir disk")
+		j.own()
+		const small = "mount -t tmpfs -o size=64M,nr_inodes=2000,mode=777 none $W/disk; "
+		run := func(setup, script string, flags ...string) result {
+			cmd := j.inMountsCommand(small+setup, script, flags...)
+			if os.Geteuid() != 0 { // an ordinary user mounts in a user namespace, and loses the right to
+				cmd.Args = slices.Insert(cmd.Args, 1, "--user", "--map-current-user", "--keep-caps")
+				at := slices.Index(cmd.Args, "sh")
+				cmd.Args[at+2] = strings.Replace(cmd.Args[at+2], `exec "$@"`, `exec setpriv --ambient-caps=-all --inh-caps=-all "$@"`, 1)
+			}
+			return j.built(finishCommand(t, cmd))
+		}
+		if r := j.host(fmt.Sprintf(fill, 63)); !strings.Contains(r.stdout, "WENT_ON") {
+			t.Errorf("control: %s", r.all())
+		}
+		fine(run("", fmt.Sprintf(fill, 50)))
+		low(run("", fmt.Sprintf(fill, 63)), "hint: --min-free-disk ")
+		fine(run("", fmt.Sprintf(fill, 63), "--min-free-disk", "64K"))
+		low(run("", fmt.Sprintf(fill, 30), "--min-free-disk", "50M"), "hint: --min-free-disk ")
+		fine(run("", fmt.Sprintf(files, 1500)))
+		low(run("", fmt.Sprintf(files, 1950)), "few files more")
+		// What was fuller before is no obstacle, unless it is filled further.
+		const before = "head -c 62M /dev/zero > $W/disk/before; "
+		fine(run(before, "echo x > disk/f; sleep 1; echo WENT_ON"))
+		low(run(before, "sleep 0.1; head -c 1500K /dev/zero > disk/f; sleep 2; echo WENT_ON"), "hint: --min-free-disk ")
+	})
 }
 
 // TestSessionTmpIsBounded: a session's /tmp lies on the disk, where no kernel

@@ -155,7 +155,7 @@ func limits(kind Kind, p *plan.Plan, m Machine) Graded {
 		return g(policy.Partial, "/tmp lies on the disk: a session's is looked at several times a second, and the command ended when it is too large")
 	case asked.MemoryBytes > 0 && (asked.CPU == 0 || m.CgroupTime):
 		return g(policy.Complete, "")
-	case asked != policy.Limits{Time: asked.Time, OutputBytes: asked.OutputBytes}:
+	case asked != policy.Limits{Time: asked.Time, OutputBytes: asked.OutputBytes, FreeDisk: asked.FreeDisk}:
 		uncounted = ""
 		if asked.CPU > 0 && !m.CgroupTime {
 			uncounted = "; processor time of children that nobody waits for counts as long as they run"

@@ -40,7 +40,7 @@ func beltGrades(p *plan.Plan) []Graded {
 		"named semaphores of Python and the memory by which OpenMP finds itself are shared with the host")
 	none := policy.Limits{}
 	asked := p.Policy.Limits
-	asked.Time, asked.OutputBytes = 0, 0
+	asked.Time, asked.OutputBytes, asked.FreeDisk = 0, 0, 0
 	switch {
 	case asked.MemoryBytes > 0 || asked.ScratchBytes > 0:
 		add(policy.LimitsGuarantee, policy.None, "rlimits", "memory and scratch space are not limited by this provider")

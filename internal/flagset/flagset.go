@@ -95,6 +95,7 @@ func New(verb string) *Flags {
 	f.Set.Func("max-open-files", "allow each process at most `N` open files", f.rule("max-open-files", same))
 	f.Set.Func("max-cpu", "end the command after `TIME` of processor time, in whole seconds", f.rule("max-cpu", same))
 	f.Set.Func("max-scratch", "limit each private folder, such as /tmp and /dev/shm, to `SIZE`", f.rule("max-scratch", same))
+	f.Set.Func("min-free-disk", "end the command when a disk it writes has less than `SIZE` left (default: 1G)", f.rule("min-free-disk", same))
 
 	f.Set.Func("provider", "`NAME`: auto (default), native, bwrap, landlock, seatbelt (macOS) or guard", f.rule("provider", same))
 	f.Set.Func("accept", "take less than required: process=partial, say (`GUARANTEE=GRADE`, repeatable)", f.rule("accept", same))

@@ -24,7 +24,7 @@ func groups() []group {
 		{"files", "allow-read allow-write reads protect lock allow-config"},
 		{"network", "no-network network allow-host only-host deny-host publish sni upstream fetch"},
 		{"environment", "env home redact no-scrub"},
-		{"limits", "timeout max-memory max-procs max-cpu max-open-files max-file-size max-scratch max-output"},
+		{"limits", "timeout max-memory max-procs max-cpu max-open-files max-file-size max-scratch min-free-disk max-output"},
 		{"how it is held", "provider accept nested no-sandbox"},
 	}
 }

@@ -233,13 +233,13 @@ func changes() *rapid.Generator[[]policyfile.Change] {
 		"sni": {"any", "listed"}, "upstream": {"environment", "http://p.example:3128"}, "publish": {"80", "81"}, "fetch": {"public"}, "env": {"A", "B", "A=1", "A=2"}, "set-env": {"A=1", "C=x"}, "redact": {"A", "B"},
 		"home": {"private", "workspace"}, "no-scrub": {"true", "false"}, "nested": {"true", "false"}, "timeout": {"1s", "120s", "5m"},
 		"max-output": {"1", "1M", "1G"}, "max-procs": {"1", "9"}, "max-memory": {"1M", "2T"}, "max-file-size": {"3"},
-		"max-open-files": {"16", "99"}, "max-cpu": {"1s", "5m"}, "max-scratch": {"1M", "9G"},
+		"max-open-files": {"16", "99"}, "max-cpu": {"1s", "5m"}, "max-scratch": {"1M", "9G"}, "min-free-disk": {"2G", "1M"},
 		"provider": {"auto", "native", "guard"}, "accept": {"secrets=none", "secrets=complete", "ipc=partial", "ipc=none", "limits=none", "network=partial"},
 		"approval": {"ask", "never"}, "audit": {"true", "false"},
 	}
 	names := strings.Fields(`profile commands reads allow-read allow-write protect lock allow-config network only-host allow-host deny-host sni upstream
 		publish fetch env set-env redact home no-scrub nested timeout max-output max-procs max-memory max-file-size max-open-files max-cpu
-		max-scratch provider accept approval audit`)
+		max-scratch min-free-disk provider accept approval audit`)
 	return rapid.Custom(func(t *rapid.T) []policyfile.Change {
 		var out []policyfile.Change
 		for i := range rapid.IntRange(0, 5).Draw(t, "count") {

@@ -64,6 +64,7 @@ func keys() []key {
 		{"max-open-files", count, `1024`, "open files of each process, at least 16"},
 		{"max-cpu", size, `"10m"`, "processor time of the whole tree, in whole seconds"},
 		{"max-scratch", size, `"512M"`, "what each private folder in memory holds, such as /tmp and /dev/shm; it only lowers what the machine's memory gives"},
+		{"min-free-disk", size, `"2G"`, "what stays free on each disk that the command may write, which is ended when less is left; without it 1G, or 5 % of a smaller disk, and less is wider"},
 		{"provider", word, `"auto"`, "`auto`, `native`, `bwrap`, `landlock`, `seatbelt` or `guard`"},
 		{"accept", list, `["secrets=partial"]`, "the lowest grade of a guarantee that is accepted, where the machine cannot do better"},
 		{"approval", word, `"ask"`, "who is asked for more: `ask`, or `never`, and it is refused"},
@@ -205,6 +206,8 @@ func set(e *Effective, c Change) (err error) {
 		p.Limits.CPU, err = policy.ParseDuration(s)
 	case "max-scratch":
 		p.Limits.ScratchBytes, err = policy.ParseSize(s)
+	case "min-free-disk":
+		p.Limits.FreeDisk, err = policy.ParseSize(s)
 	case "provider":
 		e.Provider, err = oneOf("provider", s, "auto", "native", "bwrap", "landlock", "seatbelt", "guard")
 	case "accept":

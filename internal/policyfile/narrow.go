@@ -119,7 +119,7 @@ func widens(below Effective, c Change) bool {
 		return q.Commands > p.Commands
 	case "home":
 		return q.Home > p.Home
-	case "timeout", "max-output", "max-procs", "max-memory", "max-file-size", "max-open-files", "max-cpu", "max-scratch", "reads":
+	case "timeout", "max-output", "max-procs", "max-memory", "max-file-size", "max-open-files", "max-cpu", "max-scratch", "min-free-disk", "reads":
 		return !q.Within(p)
 	case "accept":
 		return slices.ContainsFunc(policy.Guarantees[:], func(g policy.Guarantee) bool { return q.Required(g) < p.Required(g) })

@@ -20,7 +20,7 @@ var pageSamples = map[string][]string{
 	"network": {"none", "open"}, "only-host": {"a.example", "b.example"}, "allow-host": {"a.example"}, "deny-host": {"a.example"},
 	"sni": {"listed", "any"}, "upstream": {"environment"}, "publish": {"80"}, "fetch": {"public", "listed", "none"}, "env": {"A"}, "redact": {"DB_URL"}, "home": {"private", "workspace"}, "no-scrub": {"false", "true"}, "nested": {"false", "true"},
 	"timeout": {"1s", "5h"}, "max-output": {"1", "9G"}, "max-procs": {"1", "9"}, "max-memory": {"1", "1G"}, "max-file-size": {"1", "2"},
-	"max-open-files": {"16", "17"}, "max-cpu": {"1s", "2s"}, "max-scratch": {"1", "2"},
+	"max-open-files": {"16", "17"}, "max-cpu": {"1s", "2s"}, "max-scratch": {"1", "2"}, "min-free-disk": {"1T", "1G"},
 	"provider": {"native"}, "accept": {"secrets=complete", "secrets=none"}, "approval": {"never", "ask"}, "audit": {"true"},
 	"set-env": {"A=1"},
 }
@@ -85,9 +85,9 @@ The workspace's file came with the workspace. Until you have said ` + "`tether p
 				below.Policy.Home = policy.HomePrivate
 			case "reads":
 				below.Policy.Reads = policy.Reads{Only: []string{"/usr"}}
-			case "timeout", "max-output", "max-procs", "max-memory", "max-file-size", "max-open-files", "max-cpu", "max-scratch":
+			case "timeout", "max-output", "max-procs", "max-memory", "max-file-size", "max-open-files", "max-cpu", "max-scratch", "min-free-disk":
 				below.Policy.Limits = policy.Limits{Time: 1e9, OutputBytes: 1, Processes: 1, MemoryBytes: 1, FileBytes: 1,
-					OpenFiles: 16, CPU: 1e9, ScratchBytes: 1}
+					OpenFiles: 16, CPU: 1e9, ScratchBytes: 1, FreeDisk: 1 << 40}
 			}
 			if widens(below, c) {
 				wide++

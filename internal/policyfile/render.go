@@ -168,7 +168,8 @@ func (r *renderer) limits(l policy.Limits) {
 	for _, e := range []struct {
 		key   string
 		bytes int64
-	}{{"max-output", l.OutputBytes}, {"max-memory", l.MemoryBytes}, {"max-file-size", l.FileBytes}, {"max-scratch", l.ScratchBytes}} {
+	}{{"max-output", l.OutputBytes}, {"max-memory", l.MemoryBytes}, {"max-file-size", l.FileBytes}, {"max-scratch", l.ScratchBytes},
+		{"min-free-disk", l.FreeDisk}} {
 		if e.bytes > 0 {
 			r.scalar(e.key, policy.SizeText(e.bytes))
 		}

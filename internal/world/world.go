@@ -130,6 +130,9 @@ type Outcome struct {
 	// folder that was full.
 	Met  enforce.Met
 	Full string
+	// LowDisk is a disk of the host of which too little was left, if there was
+	// one and the command did not succeed.
+	LowDisk *LowDisk
 	// Interrupted says that Ctrl-C was typed on a terminal that was the command's.
 	Interrupted bool
 	Duration    time.Duration
@@ -144,6 +147,15 @@ type Outcome struct {
 	// Notes are things that went differently than usual.
 	Notes    []string
 	Findings []gitmeta.Finding
+}
+
+// LowDisk is a disk of which too little is left.
+type LowDisk struct {
+	// Dir is a folder on it, Free and Keep what is left and what must be, in bytes.
+	Dir        string
+	Free, Keep int64
+	// Names says that it is not bytes that are too few, but inodes.
+	Names bool
 }
 
 // Late says what was done about protected files that appeared, or were replaced,

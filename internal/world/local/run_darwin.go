@@ -101,7 +101,11 @@ func (World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Outc
 		return fail(err)
 	}
 	s.set.Start()
+	disks := guardDisks(p, out.Provider, proc.Kill)
 	ended, err := attend(ctx, proc, c, &out)
+	if low, killed := disks.end(); killed || ended.Status != 0 {
+		out.LowDisk = low
+	}
 	var lost error
 	if serr := s.set.Settled(ctx); err == nil && serr != nil && !errors.Is(serr, context.Canceled) && !errors.Is(serr, context.DeadlineExceeded) {
 		lost = fault.Wrap(fault.OutputLost, "the command ran, and its output could not be written", serr)

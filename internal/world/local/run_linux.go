@@ -107,6 +107,7 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 	}
 	bounds.Watch(proc.Kill)
 	tmp := guardTmp(p, proc.Kill)
+	disks := guardDisks(p, out.Provider, proc.Kill)
 	used := guardTime(bounds, job.Order.Limits.CPUSeconds, proc.Kill)
 	doors.serve(proc)
 	looking := lookAfter(p, proc, early, out.Provider)
@@ -114,6 +115,9 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 	set.Start()
 	ended, err := attend(ctx, proc, c, &out)
 	looking.report(&out)
+	if low, killed := disks.end(); killed || ended.Status != 0 {
+		out.LowDisk = low
+	}
 	if used.end() {
 		out.Met |= enforce.MetTreeCPU
 	}

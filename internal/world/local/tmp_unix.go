@@ -26,6 +26,10 @@ const (
 	tmpFolder     = "tmp"
 )
 
+// rootsPrivate is where root's private folders lie: its state folder is closed to
+// the owners of workspaces.
+const rootsPrivate = "/run/tether-runs"
+
 // TmpFolder is the host's side of the /tmp that world.Options name.
 func TmpFolder(state, name string) string {
 	return filepath.Join(state, privateFolder, name, tmpFolder)

@@ -57,10 +57,6 @@ func startWalled(p *plan.Plan, abi int, o *outlet, job enforce.Job) (enforce.Pro
 // gateless is what a run under --network gated is told of an old kernel.
 const gateless = "provider landlock has no way to the gate before Linux 6.7: nothing leads out, also not to hosts that are allowed"
 
-// rootsPrivate is where root's private folders lie: its state folder is closed to
-// the owners of workspaces.
-const rootsPrivate = "/run/tether-runs"
-
 func holdPrivate(p *plan.Plan) (dir string, release func() error, err error) {
 	top := p.StateDir
 	pass := p.Identity.Root && !p.Identity.Idmapped
