@@ -34,6 +34,9 @@ type Process interface {
 	// PID is the first process of the sandbox, on the host; under a provider
 	// that starts it in its own way it is the provider's.
 	PID() int
+	// Beside are, once the command runs, the processes of ours on the host that run
+	// beside it, and are not what its limits are about.
+	Beside() []int
 	// Signal sends sig to the command's process group, or to every process of
 	// the sandbox. A command that has ended is not an error.
 	Signal(sig int, all bool)

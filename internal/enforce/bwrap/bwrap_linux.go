@@ -223,6 +223,19 @@ func refused(path string, id *syscall.Credential) bool {
 // the first of the namespaces, and would be gone before they are.
 func (p *process) Kill() { p.HangUp() }
 
+// Beside adds the inner stage, which is bwrap's only child.
+func (p *process) Beside() []int {
+	own := strconv.Itoa(p.PID())
+	list, _ := os.ReadFile("/proc/" + own + "/task/" + own + "/children")
+	out := []int{p.PID()}
+	for word := range strings.FieldsSeq(string(list)) {
+		if n, err := strconv.Atoi(word); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
 // Wait returns when everything is gone, bwrap's own process included.
 func (p *process) Wait() (enforce.Ended, error) {
 	ended, err := p.Process.Wait()

@@ -28,6 +28,7 @@ type Group struct {
 // it lives: one that is not is nobody's, and removed by the next.
 type folder struct {
 	dir  string
+	home string // the caller's
 	v2   bool
 	lock *os.File
 }
@@ -110,7 +111,7 @@ func (g *Group) in(at spot) (*folder, error) {
 		if err == nil {
 			err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
 			if err == nil && stands(dir) {
-				f := &folder{dir: dir, v2: at.v2, lock: lock}
+				f := &folder{dir: dir, home: at.home, v2: at.v2, lock: lock}
 				g.all = append(g.all, f)
 				return f, nil
 			}
@@ -289,6 +290,18 @@ func enter(dir string, pid int) error {
 	}
 	_, err = f.WriteString(strconv.Itoa(pid))
 	return errors.Join(err, f.Close())
+}
+
+// Only lets the group limit exactly so many processes and threads, of all in it
+// but these processes, which go back to where the caller is. Their memory is then
+// no longer the group's, nor is their processor time, where one folder is for all.
+func (g *Group) Only(most int64, but []int) error {
+	for _, pid := range but {
+		if err := enter(g.pids.home, pid); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
+	return g.pids.write("pids.max", strconv.FormatInt(most, 10))
 }
 
 // Counts says whether the group limits processes.

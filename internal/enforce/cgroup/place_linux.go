@@ -21,7 +21,9 @@ type Place struct {
 // spot is a folder in which a group with one controller can be made.
 type spot struct {
 	dir string // empty: there is none
-	v2  bool
+	// home is the group in which the caller is, or will be.
+	home string
+	v2   bool
 	// leave says that the caller must first move into a group of its own: in
 	// version 2 a group with limited children has no processes itself.
 	leave bool
@@ -75,7 +77,7 @@ func find(all []tree, managed bool) Place {
 				continue
 			}
 			if mayUse(t.dir) {
-				*c.at = spot{dir: t.dir}
+				*c.at = spot{dir: t.dir, home: t.dir}
 			} else if c.name == "memory" {
 				p.why = errors.New(t.dir + " is not the caller's")
 			}
@@ -88,7 +90,8 @@ func find(all []tree, managed bool) Place {
 // that already limits its children, or in the caller's own, if nobody else is in
 // it.
 func (p *Place) second(dir string, managed bool) {
-	for _, at := range []spot{{dir: filepath.Dir(dir), v2: true}, {dir: dir, v2: true, leave: true}} {
+	for _, at := range []spot{{dir: filepath.Dir(dir), home: dir, v2: true},
+		{dir: dir, home: filepath.Join(dir, ownName), v2: true, leave: true}} {
 		has := "cgroup.subtree_control"
 		if at.leave {
 			has = "cgroup.controllers"

@@ -12,15 +12,16 @@ import (
 
 // limit bounds this process, for good, and so the command that it starts.
 func limit(l *enforce.Limits) error {
-	// Our own threads count as the command's do, in its user namespace.
-	procs := l.Processes + enforce.OwnThreads
+	// Our own threads count as the command's do, in its user namespace: those that
+	// there are are the command's on top, and we may have more. See holdProcesses.
+	procs := l.Processes + ownThreads()
 	for _, e := range [...]struct {
 		name      string
 		resource  int
 		asked     int64
 		soft, max int64
 	}{
-		{"process limit", unix.RLIMIT_NPROC, l.Processes, procs, procs},
+		{"process limit", unix.RLIMIT_NPROC, l.Processes, procs, max(procs, l.Processes+enforce.OwnThreads)},
 		{"file size limit", unix.RLIMIT_FSIZE, l.FileBytes, l.FileBytes, l.FileBytes},
 		{"open files limit", unix.RLIMIT_NOFILE, l.OpenFiles, l.OpenFiles, l.OpenFiles},
 		// The first brings SIGXCPU, which says why; the second ends what has
@@ -45,6 +46,47 @@ func limit(l *enforce.Limits) error {
 	return nil
 }
 
+// holdProcesses takes the room for more threads of ours, which we go on with, from
+// a command that has just been started.
+func holdProcesses(pid int, l *enforce.Limits) error {
+	if l.Processes <= 0 {
+		return nil
+	}
+	var own, its unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
+		return err
+	}
+	if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, nil, &its); err != nil {
+		return unlessEnded(err)
+	}
+	if its.Max > own.Cur { // and not less already, by its own hand
+		its = unix.Rlimit{Cur: min(its.Cur, own.Cur), Max: own.Cur}
+		if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, &its, nil); err != nil {
+			return unlessEnded(err)
+		}
+	}
+	own.Cur = own.Max
+	return unix.Setrlimit(unix.RLIMIT_NPROC, &own)
+}
+
+// unlessEnded passes an error on, unless it says that there is no such process.
+func unlessEnded(err error) error {
+	if err == unix.ESRCH {
+		return nil
+	}
+	return err
+}
+
+// ownThreads is how many threads we have; as many as we may, where that is not to
+// be seen.
+func ownThreads() int64 {
+	var st unix.Stat_t
+	if unix.Stat("/proc/self/task", &st) != nil || st.Nlink <= 2 {
+		return enforce.OwnThreads
+	}
+	return min(int64(st.Nlink)-2, enforce.OwnThreads)
+}
+
 // met says which limits can be seen to be met while what the command left is
 // still there, and which folder is full.
 func met(order *enforce.Order) (m enforce.Met, full string) {
@@ -58,7 +100,7 @@ func met(order *enforce.Order) (m enforce.Met, full string) {
 			m, full = m|enforce.MetScratch, s.Dst
 		}
 	}
-	if n := order.Limits.Processes; n > 0 && crowded(n+enforce.OwnThreads) {
+	if n := order.Limits.Processes; n > 0 && crowded(n+ownThreads()) {
 		m |= enforce.MetProcesses
 	}
 	return m, full

@@ -168,10 +168,15 @@ func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 	if err != nil {
 		return 0, err
 	}
+	if order.Walls == nil {
+		if err := holdProcesses(pid, &order.Limits); err != nil {
+			return 0, &stage{"process limit", err}
+		}
+	}
 	if err := letGo(null, order.Terminal); err != nil {
 		return 0, &stage{"null device", err}
 	}
-	send(Message{Kind: Started})
+	send(Message{Kind: Started, Status: uint32(u.number())})
 	go obey(pid, order, &late{b: b}, u)
 	go holdCPU(order, u)
 	ws, spent, err := reap(pid)

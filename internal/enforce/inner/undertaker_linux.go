@@ -96,6 +96,13 @@ func (u *undertaker) bury() {
 	u.pid, u.bell = 0, nil
 }
 
+// number is its process id, zero for none.
+func (u *undertaker) number() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.pid
+}
+
 // is says whether a process is the undertaker.
 func (u *undertaker) is(pid int) bool {
 	u.mu.Lock()

@@ -138,7 +138,8 @@ const (
 	// Covered: the answer to Cover; Status is its number. With Errno zero What is
 	// a Coverage, otherwise it says why nothing was done.
 	Covered Kind = 'V'
-	// Started: the command runs.
+	// Started: the command runs. Status is the process id of the undertaker, zero
+	// where there is none.
 	Started Kind = 'S'
 	// Failed: it was not started; What says why. Nothing of it ran.
 	Failed Kind = 'F'

@@ -205,5 +205,8 @@ func (p *process) Wait() (enforce.Ended, error) {
 	return p.ended, p.err
 }
 
+// Beside is empty: no process of ours counts with the command's.
+func (p *process) Beside() []int { return nil }
+
 // Gone is closed when they are reaped, too.
 func (p *process) Gone() <-chan struct{} { return p.gone }

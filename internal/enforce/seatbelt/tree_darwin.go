@@ -113,4 +113,5 @@ func (notRun) Cover([]enforce.Step) (enforce.Coverage, error) {
 func (notRun) Kill()                          {}
 func (notRun) Ready() error                   { return nil }
 func (n notRun) Wait() (enforce.Ended, error) { return enforce.Ended{NoExec: int(n)}, nil }
+func (notRun) Beside() []int                  { return nil }
 func (notRun) Gone() <-chan struct{}          { c := make(chan struct{}); close(c); return c }

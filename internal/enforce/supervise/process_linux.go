@@ -116,6 +116,14 @@ func (p *Process) Discard() {
 // PID is the process id, on the host, of the program that was started.
 func (p *Process) PID() int { return p.pid }
 
+// Beside is part of enforce.Process, for a program that is the inner stage itself.
+func (p *Process) Beside() []int {
+	if n := int(p.first.Status); p.first.Kind == inner.Started && n > 0 {
+		return []int{p.pid, n}
+	}
+	return []int{p.pid}
+}
+
 // Memory returns a file in memory with content, at its start.
 func Memory(name string, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -104,6 +105,11 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 	}
 	if early != nil && early.live != nil {
 		early.live.started(proc.PID())
+	}
+	if bounds.Counts() {
+		if err := bounds.Only(p.Policy.Limits.Processes, proc.Beside()); err != nil {
+			out.Notes = append(out.Notes, fmt.Sprintf("up to %d more processes than asked are allowed: %v", enforce.OwnThreads, err))
+		}
 	}
 	bounds.Watch(proc.Kill)
 	tmp := guardTmp(p, proc.Kill)
