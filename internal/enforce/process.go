@@ -25,7 +25,8 @@ type Job struct {
 	// serves them. It may be called once for each provider that is tried.
 	Gate func(s GateSockets, why string) error
 	// Enter, when not nil, is given the provider's process before any of the
-	// command runs, and puts it and what it has started where they are limited.
+	// command runs, and puts it and what it has started where they are limited. Its
+	// error is for people.
 	Enter func(pid int) error
 }
 

@@ -11,12 +11,21 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tether-sandbox/tether/internal/enforce/cgroup/systemd"
 )
 
 // Group is the group of one command: a folder, or one for each controller in
 // version 1.
 type Group struct {
 	memory, pids, time *folder
+
+	want Want
+	// manager, when not nil, is asked for a scope when a process enters; holder
+	// holds it.
+	manager *systemd.Manager
+	holder  *holder
+	none    error // why there is no group, where one can be done without
 
 	most  int64 // of memory, as it was taken
 	all   []*folder
@@ -38,38 +47,48 @@ const prefix = "tether-"
 
 // Make makes a group that limits what is wanted. What it cannot limit is an
 // error, and then there is no group.
-func (p Place) Make(w Want) (_ *Group, err error) {
-	g := &Group{}
-	defer func() {
-		if err != nil {
-			_ = g.Remove()
-		}
-	}()
+//
+// Where systemd has to be asked for it, that is done when a process enters.
+func (p Place) Make(w Want) (*Group, error) {
+	g := &Group{want: w}
+	if p.Asks(w) {
+		g.manager = p.manager
+		return g, nil
+	}
+	if err := g.make(p); err != nil {
+		_ = g.Remove()
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *Group) make(p Place) (err error) {
+	w := g.want
 	if w.Memory > 0 {
 		if g.memory, err = g.in(p.memory); err != nil {
-			return nil, err
+			return err
 		}
 		if err = g.limitMemory(w.Memory); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if w.Processes > 0 {
 		if g.pids, err = g.in(p.pids); err != nil {
-			return nil, err
+			return err
 		}
 		if err = g.pids.write("pids.max", strconv.FormatInt(w.Processes, 10)); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if w.Time {
 		if g.time, err = g.in(p.time); err != nil {
-			return nil, err
+			return err
 		}
 		if _, err = g.Used(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return g, nil
+	return nil
 }
 
 // Used is the processor time that all who are, or were, in the group have used
@@ -250,8 +269,26 @@ func (g *Group) Watch(kill func()) {
 	}()
 }
 
-// Enter moves a process into the group, with all that it has started.
+// Enter moves a process into the group, with all that it has started. It may be
+// called again, for another process, when the first has come to nothing. If
+// nothing is to be limited, and time cannot be counted, that is no error: see
+// [Group.None].
 func (g *Group) Enter(pid int) error {
+	if g.manager != nil {
+		err := g.move(pid)
+		if err != nil && g.want.Memory == 0 && g.want.Processes == 0 {
+			_ = g.Remove()
+			g.none = err
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return g.enter(pid)
+}
+
+func (g *Group) enter(pid int) error {
 	for _, f := range g.all {
 		if err := enter(f.dir, pid); err != nil {
 			return err
@@ -273,7 +310,7 @@ func (g *Group) Enter(pid int) error {
 		for word := range strings.FieldsSeq(string(raw)) {
 			child, err := strconv.Atoi(word)
 			if err == nil {
-				err = g.Enter(child)
+				err = g.enter(child)
 			}
 			if err != nil && stands("/proc/"+word) {
 				return err
@@ -304,8 +341,18 @@ func (g *Group) Only(most int64, but []int) error {
 	return g.pids.write("pids.max", strconv.FormatInt(most, 10))
 }
 
-// Counts says whether the group limits processes.
-func (g *Group) Counts() bool { return g != nil && g.pids != nil }
+// None is why systemd gave no group to count time in, if it did not.
+func (g *Group) None() error {
+	if g == nil {
+		return nil
+	}
+	return g.none
+}
+
+// Counts says whether the group limits processes, or will.
+func (g *Group) Counts() bool {
+	return g != nil && (g.pids != nil || g.manager != nil && g.want.Processes > 0)
+}
 
 // Events says what has happened so far.
 func (g *Group) Events() Events {
@@ -336,7 +383,11 @@ func (g *Group) Remove() error {
 	for _, f := range g.all {
 		errs = append(errs, f.remove())
 	}
-	g.all = nil
+	g.all, g.memory, g.pids, g.time = nil, nil, nil, nil
+	if g.holder != nil {
+		g.holder.letGo()
+		g.holder = nil
+	}
 	if g.alarm != nil {
 		g.alarm.Close()
 		g.alarm = nil

@@ -9,11 +9,15 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tether-sandbox/tether/internal/enforce/cgroup/systemd"
 )
 
 // Place is where the caller may make groups.
 type Place struct {
 	memory, pids, time spot
+	// manager, when not nil, makes a place for one command.
+	manager *systemd.Manager
 
 	why error // of memory
 }
@@ -39,11 +43,15 @@ func Find() Place {
 	if err = errors.Join(err, merr); err != nil {
 		return Place{why: err}
 	}
-	return find(trees(string(cgroups), string(mounts)), systemd())
+	p := find(trees(string(cgroups), string(mounts)), booted())
+	if (p.memory.dir == "" || p.time.dir == "") && booted() {
+		p.ask()
+	}
+	return p
 }
 
-// systemd says whether it runs the machine (sd_booted(3)).
-func systemd() bool {
+// booted says whether systemd runs the machine (sd_booted(3)).
+func booted() bool {
 	_, err := os.Stat("/run/systemd/system")
 	return err == nil
 }
@@ -52,9 +60,9 @@ func systemd() bool {
 // that memory can be limited for it; empty where none is known.
 func Way(command string) string {
 	switch root := os.Geteuid() == 0; {
-	case systemd() && root:
+	case booted() && root:
 		return "systemd-run --scope -p Delegate=yes -- " + command
-	case systemd():
+	case booted():
 		return "systemd-run --user --scope -p Delegate=yes -- " + command
 	case root:
 		return ""
@@ -181,13 +189,18 @@ func ours(pid int) bool {
 }
 
 // Memory says whether memory can be limited; Why says why not.
-func (p Place) Memory() bool { return p.memory.dir != "" }
+func (p Place) Memory() bool { return p.memory.dir != "" || p.manager != nil }
 
-// Processes says whether processes can be limited.
+// Processes says whether processes can be limited without asking systemd.
 func (p Place) Processes() bool { return p.pids.dir != "" }
 
 // Time says whether processor time can be counted.
-func (p Place) Time() bool { return p.time.dir != "" }
+func (p Place) Time() bool { return p.time.dir != "" || p.manager != nil }
+
+// Asks says whether it takes systemd to limit what is wanted.
+func (p Place) Asks(w Want) bool {
+	return p.manager != nil && (w.Memory > 0 && p.memory.dir == "" || w.Time && p.time.dir == "")
+}
 
 // Why says why memory cannot be limited, if it cannot.
 func (p Place) Why() error { return p.why }

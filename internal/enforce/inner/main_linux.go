@@ -30,6 +30,9 @@ func Main() {
 		switch os.Args[1] {
 		case Launcher:
 			launcher()
+		case Holder:
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(0)
 		case Undertaker:
 			undertake()
 		}

@@ -51,6 +51,10 @@ const Launcher = "launcher"
 // started, where there are no namespaces.
 const Undertaker = "undertaker"
 
+// Holder is the first argument of a process that does nothing until its input
+// ends.
+const Holder = "holder"
+
 // FDOrder and FDSaid are a launcher's descriptors: a memory file with the order,
 // and a pipe for the Message that says why there is no command.
 const (
@@ -69,7 +73,7 @@ func Wanted(args []string) bool {
 	case 1:
 		return args[0] == Name
 	case 2:
-		return args[0] == Name && (args[1] == Builder || args[1] == GateBuilder || args[1] == Launcher || args[1] == Undertaker) ||
+		return args[0] == Name && (args[1] == Builder || args[1] == GateBuilder || args[1] == Launcher || args[1] == Undertaker || args[1] == Holder) ||
 			args[1] == Name && strings.HasPrefix(args[0], "/proc/self/fd/")
 	}
 	return false

@@ -83,7 +83,7 @@ func (p *Process) Begin(job *enforce.Job) error {
 	}
 	if job.Enter != nil {
 		if err := job.Enter(p.pid); err != nil {
-			return fault.Wrap(fault.IsolationUnavailable, "the limits could not be put in place", err)
+			return err
 		}
 	}
 	job.Order.CPUs = p.cpus

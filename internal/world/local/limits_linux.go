@@ -20,7 +20,9 @@ func (World) Machine(l policy.Limits) enforce.Machine {
 	m := enforce.Machine{LandlockABI: abi}
 	if l.MemoryBytes > 0 || l.Processes > 0 || l.CPU > 0 {
 		at := cgroup.Find()
-		m.CgroupMemory, m.CgroupProcesses, m.CgroupTime = at.Memory(), at.Processes(), at.Time()
+		m.CgroupMemory, m.CgroupTime = at.Memory(), at.Time()
+		// systemd is not asked for processes alone.
+		m.CgroupProcesses = at.Processes() || at.Asks(cgroup.Want{Memory: l.MemoryBytes, Time: l.CPU > 0})
 		m.NoCgroup = at.Why().Error()
 	}
 	return m
@@ -35,8 +37,23 @@ func (w World) CanLimit(l policy.Limits) error {
 	if m.CgroupMemory {
 		return nil
 	}
-	return fault.New(fault.LimitUnenforceable, "memory cannot be limited here: "+m.NoCgroup).
-		WithHint(cgroup.Way("tether run --max-memory " + policy.SizeText(l.MemoryBytes) + " -- CMD"))
+	return fault.New(fault.LimitUnenforceable, "memory cannot be limited here: "+m.NoCgroup).WithHint(wayTo(l))
+}
+
+// wayTo is how to type a command so that its memory can be limited.
+func wayTo(l policy.Limits) string {
+	if l.MemoryBytes == 0 {
+		return ""
+	}
+	return cgroup.Way("tether run --max-memory " + policy.SizeText(l.MemoryBytes) + " -- CMD")
+}
+
+// enter puts a process into a group.
+func enter(g *cgroup.Group, l policy.Limits, pid int) error {
+	if err := g.Enter(pid); err != nil {
+		return fault.Wrap(fault.LimitUnenforceable, "the command could not be put into a control group", err).WithHint(wayTo(l))
+	}
+	return nil
 }
 
 // limits are what the inner stage is told of a policy's.
@@ -59,7 +76,7 @@ func group(p *plan.Plan) (*cgroup.Group, error) {
 	}
 	at := cgroup.Find()
 	want := cgroup.Want{Memory: l.MemoryBytes, Time: l.CPU > 0 && at.Time()}
-	if l.Processes > 0 && at.Processes() {
+	if l.Processes > 0 && (at.Processes() || at.Asks(want)) {
 		want.Processes = l.Processes + enforce.OwnThreads
 	}
 	if want == (cgroup.Want{}) {

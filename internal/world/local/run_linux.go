@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,8 +85,12 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 		return world.Outcome{Findings: before.dead}, err
 	}
 	defer bounds.Remove()
+	var unbound error // said in its own words, whatever the provider makes of it
 	if bounds != nil {
-		job.Enter = bounds.Enter
+		job.Enter = func(pid int) error {
+			unbound = enter(bounds, p.Policy.Limits, pid)
+			return unbound
+		}
 		if bounds.Counts() {
 			behindGroup(&job.Order.Limits)
 		}
@@ -101,10 +106,13 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 	if err != nil {
 		before.drop()
 		out.Findings = before.dead
-		return out, err
+		return out, cmp.Or(unbound, err)
 	}
 	if early != nil && early.live != nil {
 		early.live.started(proc.PID())
+	}
+	if err := bounds.None(); err != nil {
+		out.Notes = append(out.Notes, "systemd gave no control group, so process 1 counts processor time: "+err.Error())
 	}
 	if bounds.Counts() {
 		if err := bounds.Only(p.Policy.Limits.Processes, proc.Beside()); err != nil {
