@@ -146,7 +146,7 @@ func raise(facts []Fact, g policy.Guarantee, providers []Provider, best int) str
 	var lines []string
 	for _, f := range facts {
 		blocks := slices.ContainsFunc(better, func(p Provider) bool { return slices.Contains(f.Blocks, p.Name) })
-		if !f.Good && f.Fix != "" && (blocks || slices.Contains(f.Raises, g)) {
+		if f.Fix != "" && (blocks && !f.Good || slices.Contains(f.Raises, g)) {
 			lines = append(lines, f.Fix)
 		}
 	}

@@ -183,26 +183,48 @@ func bootWith(distribution, param string) string {
 	return `sudo sed -i 's/^GRUB_CMDLINE_LINUX="/&` + param + ` /' /etc/default/grub` + "\nsudo update-grub"
 }
 
+// cgroups says what can be limited for a whole tree, and how the rest comes to be.
 func cgroups(f Facts) []Advice {
-	raises := []policy.Guarantee{policy.LimitsGuarantee}
-	if !f.CgroupV2 {
-		a := Advice{What: "no cgroups of version 2 at /sys/fs/cgroup: limits for whole process trees have less to stand on", Raises: raises}
-		if f.Container == "" {
-			a.Fix, a.Then = bootWith(f.Distribution, "systemd.unified_cgroup_hierarchy=1"), "restart the machine"
+	raises, g := []policy.Guarantee{policy.LimitsGuarantee}, f.Groups
+	if g.Memory {
+		held := "memory"
+		for _, more := range [...]struct {
+			is   bool
+			name string
+		}{{g.Processes, "processes"}, {g.Time, "processor time"}} {
+			if more.is {
+				held += ", " + more.name
+			}
 		}
-		return []Advice{a}
+		return []Advice{{What: "held for a whole command by " + g.Means + ": " + held, Good: true, Raises: raises,
+			Fix: "tether run --max-memory 2G -- CMD"}}
 	}
-	have := map[string]bool{}
-	for c := range strings.FieldsSeq(f.Delegated) {
-		have[c] = true
-	}
-	if f.Privileged || have["memory"] && have["pids"] && have["cpu"] {
-		return []Advice{{What: "cgroups for memory, processes and processor time are at hand", Good: true}}
-	}
-	return []Advice{{What: "cgroups for memory, processes and processor time are not delegated to you", Raises: raises, Then: "log in again",
-		Fix: `sudo mkdir -p /etc/systemd/system/user@.service.d
+	a := Advice{What: "memory cannot be limited: " + g.Why, Raises: raises, Then: "log in again"}
+	has := func(list, name string) bool { return slices.Contains(strings.Fields(list), name) }
+	switch {
+	case f.CgroupV2 && f.Container == "" && !has(f.Controllers, "memory"):
+		a.Fix, a.Then = bootWith(f.Distribution, "cgroup_enable=memory"), "restart the machine"
+	case f.Container == "" && f.Systemd && !f.CgroupV2:
+		a.Fix, a.Then = bootWith(f.Distribution, "systemd.unified_cgroup_hierarchy=1"), "restart the machine"
+	case f.Systemd && f.CgroupV2 && !f.Privileged && !f.Manager:
+		a.Fix = `sudo loginctl enable-linger "$(id -un)"`
+	case f.Systemd && f.CgroupV2 && !f.Privileged && !(has(f.Delegated, "memory") && has(f.Delegated, "pids")):
+		a.Fix = `sudo mkdir -p /etc/systemd/system/user@.service.d
 printf '[Service]\nDelegate=cpu memory pids\n' | sudo tee /etc/systemd/system/user@.service.d/tether.conf
-sudo systemctl daemon-reload`}}
+sudo systemctl daemon-reload`
+	case f.Systemd && f.CgroupV2 && (f.Distribution == "debian" || f.Distribution == "ubuntu"):
+		a.Fix = install(f.Distribution, "dbus-user-session")
+		if f.Privileged {
+			a.Fix = install(f.Distribution, "dbus")
+		}
+	case f.Container != "":
+		a.Then = "limit the container's memory, or give it control groups of its own that it can write"
+	case g.Way != "":
+		a.Fix, a.Then = g.Way, ""
+	default:
+		a.Then = ""
+	}
+	return []Advice{a}
 }
 
 func programs(f Facts) []Advice {

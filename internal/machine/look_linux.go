@@ -105,7 +105,15 @@ func (f *Facts) cgroups() {
 	var st unix.Statfs_t
 	f.CgroupV2 = unix.Statfs("/sys/fs/cgroup", &st) == nil && st.Type == unix.CGROUP2_SUPER_MAGIC
 	uid := strconv.Itoa(os.Getuid())
-	f.Delegated = setting("/sys/fs/cgroup/user.slice/user-" + uid + ".slice/user@" + uid + ".service/cgroup.controllers")
+	f.Controllers = setting("/sys/fs/cgroup/cgroup.controllers")
+	manager := "/sys/fs/cgroup/user.slice/user-" + uid + ".slice/user@" + uid + ".service"
+	f.Delegated, f.Manager = setting(manager+"/cgroup.controllers"), there(manager)
+	f.Systemd = there("/run/systemd/system") // sd_booted(3)
+}
+
+func there(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func setting(path string) string {

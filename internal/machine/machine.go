@@ -41,10 +41,16 @@ type Facts struct {
 	LandlockABI int
 	LandlockOff bool
 	LSM         string
-	// CgroupV2 says that the one hierarchy of version 2 is at /sys/fs/cgroup.
-	// Delegated are the controllers that the caller's own manager has.
-	CgroupV2  bool
-	Delegated string
+	// CgroupV2 says that the one hierarchy of version 2 is at /sys/fs/cgroup, with
+	// these Controllers. Delegated are those that the caller's own manager has, which
+	// is there if Manager says so.
+	CgroupV2               bool
+	Controllers, Delegated string
+	Manager                bool
+	// Systemd says that it runs the machine.
+	Systemd bool
+	// Groups are what was found of control groups by whoever makes them.
+	Groups Groups
 	// WSLName is the name of the distribution under WSL.
 	WSLName string
 	// SandboxExecWhy says why there is no sandbox-exec of the system's to be
@@ -57,11 +63,23 @@ type Facts struct {
 	BareExplicit bool
 }
 
+// Groups says what control groups can do for a command of the caller's.
+type Groups struct {
+	// Memory and Processes say whether these can be limited, Time whether processor
+	// time can be counted, and Means by what: control groups of version 1, say.
+	Memory, Processes, Time bool
+	Means                   string
+	// Why says why memory cannot be limited, Way how a command is typed so that it
+	// can be; empty where no way is known.
+	Why, Way string
+}
+
 // Advice is one thing found, and what changes it where it stands in the way.
 type Advice struct {
 	// What was found.
 	What string
-	// Good is false for what lowers a grade or keeps a provider from working.
+	// Good is false for what lowers a grade or keeps a provider from working. What
+	// is good may still have a Fix that raises a grade: a flag to be typed.
 	Good bool
 	// Fix is what to type, in lines for a shell; empty when nothing helps.
 	Fix string

@@ -57,14 +57,10 @@ func booted() bool {
 }
 
 // Way is how to type a command, such as "tether run --max-memory 1G -- CMD", so
-// that memory can be limited for it; empty where none is known.
+// that memory can be limited for it; empty where none is known. A systemd that
+// could do it has been asked.
 func Way(command string) string {
-	switch root := os.Geteuid() == 0; {
-	case booted() && root:
-		return "systemd-run --scope -p Delegate=yes -- " + command
-	case booted():
-		return "systemd-run --user --scope -p Delegate=yes -- " + command
-	case root:
+	if booted() || os.Geteuid() == 0 {
 		return ""
 	}
 	return "sudo " + command // the command itself runs as the workspace's owner
@@ -200,6 +196,19 @@ func (p Place) Time() bool { return p.time.dir != "" || p.manager != nil }
 // Asks says whether it takes systemd to limit what is wanted.
 func (p Place) Asks(w Want) bool {
 	return p.manager != nil && (w.Memory > 0 && p.memory.dir == "" || w.Time && p.time.dir == "")
+}
+
+// Means says in words by what memory can be limited; empty where it cannot.
+func (p Place) Means() string {
+	switch {
+	case p.memory.dir == "" && p.manager != nil:
+		return "a scope that systemd makes"
+	case p.memory.dir == "":
+		return ""
+	case p.memory.v2:
+		return "control groups of version 2"
+	}
+	return "control groups of version 1"
 }
 
 // Why says why memory cannot be limited, if it cannot.

@@ -40,12 +40,14 @@ func (w World) CanLimit(l policy.Limits) error {
 	return fault.New(fault.LimitUnenforceable, "memory cannot be limited here: "+m.NoCgroup).WithHint(wayTo(l))
 }
 
-// wayTo is how to type a command so that its memory can be limited.
+// wayTo is how to type a command so that its memory can be limited, or what says
+// what stands in the way.
 func wayTo(l policy.Limits) string {
-	if l.MemoryBytes == 0 {
-		return ""
+	way := ""
+	if l.MemoryBytes > 0 {
+		way = cgroup.Way("tether run --max-memory " + policy.SizeText(l.MemoryBytes) + " -- CMD")
 	}
-	return cgroup.Way("tether run --max-memory " + policy.SizeText(l.MemoryBytes) + " -- CMD")
+	return cmp.Or(way, "tether doctor")
 }
 
 // enter puts a process into a group.
