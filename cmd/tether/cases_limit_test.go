@@ -131,6 +131,7 @@ try:
     while n < 200:
         threading.Thread(target=time.sleep, args=(1,), daemon=True).start(); n += 1
 except RuntimeError: pass
+time.sleep(0.3)
 print("MOST", n, flush=True)
 import os; os._exit(0)'`
 
@@ -150,6 +151,9 @@ func TestMaxProcsExact(t *testing.T) {
 			for range 2 {
 				r := j.run(script, "--max-procs", "40")
 				var got int
+				if !strings.Contains(r.stderr, string(fault.LimitProcesses)) {
+					t.Errorf("%s: not told: %s", script[:10], r.all())
+				}
 				if _, err := fmt.Sscanf(r.stdout, "MOST %d", &got); err != nil || got < least || got > 40 {
 					t.Errorf("%s: exit %d: %s: got %d, want %d to 40", script[:10], r.exit, r.all(), got, least)
 				}

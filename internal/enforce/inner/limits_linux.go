@@ -1,9 +1,11 @@
 package inner
 
 import (
+	"math"
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -47,26 +49,28 @@ func limit(l *enforce.Limits) error {
 }
 
 // holdProcesses takes the room for more threads of ours, which we go on with, from
-// a command that has just been started.
-func holdProcesses(pid int, l *enforce.Limits) error {
+// a command that has just been started, and returns how many it and we may be
+// together.
+func holdProcesses(pid int, l *enforce.Limits) (most int64, err error) {
 	if l.Processes <= 0 {
-		return nil
+		return 0, nil
 	}
 	var own, its unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
-		return err
+		return 0, err
 	}
+	most = int64(min(own.Cur, math.MaxInt64))
 	if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, nil, &its); err != nil {
-		return unlessEnded(err)
+		return most, unlessEnded(err)
 	}
 	if its.Max > own.Cur { // and not less already, by its own hand
 		its = unix.Rlimit{Cur: min(its.Cur, own.Cur), Max: own.Cur}
 		if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, &its, nil); err != nil {
-			return unlessEnded(err)
+			return most, unlessEnded(err)
 		}
 	}
 	own.Cur = own.Max
-	return unix.Setrlimit(unix.RLIMIT_NPROC, &own)
+	return most, unix.Setrlimit(unix.RLIMIT_NPROC, &own)
 }
 
 // unlessEnded passes an error on, unless it says that there is no such process.
@@ -100,25 +104,44 @@ func met(order *enforce.Order) (m enforce.Met, full string) {
 			m, full = m|enforce.MetScratch, s.Dst
 		}
 	}
-	if n := order.Limits.Processes; n > 0 && crowded(n+ownThreads()) {
-		m |= enforce.MetProcesses
+	if n := order.Limits.Processes; n > 0 {
+		// A bomb does not hold still to be counted.
+		if most := n + ownThreads(); inside() >= most-most/16 {
+			m |= enforce.MetProcesses
+		}
 	}
 	return m, full
 }
 
-// crowded says whether nearly most processes and threads are there: a bomb does
-// not hold still to be counted.
-func crowded(most int64) bool {
+// watchProcesses tells once that all processes are there that may be, also when
+// none of them is left at the end: the kernel keeps nothing of a fork that it
+// refused. It looks several times a second, where looking is cheap.
+func watchProcesses(most int64) {
+	const few = 1024
+	if most <= 0 || most > few {
+		return
+	}
+	for {
+		begin := time.Now()
+		if inside() >= most {
+			send(Message{Kind: Limited, Status: uint32(enforce.MetProcesses)})
+			return
+		}
+		time.Sleep(max(50*time.Millisecond, 50*time.Since(begin)))
+	}
+}
+
+// inside counts the processes and threads in our process namespace.
+func inside() (all int64) {
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return false
+		return 0
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
-		return false
+		return 0
 	}
-	var all int64
 	for _, name := range names {
 		if _, err := strconv.Atoi(name); err != nil {
 			continue
@@ -128,7 +151,7 @@ func crowded(most int64) bool {
 			all += int64(st.Nlink) - 2
 		}
 	}
-	return all >= most-most/16
+	return all
 }
 
 // metBy says which limit ended a command, as far as its status tells: by the

@@ -171,8 +171,9 @@ func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 	if err != nil {
 		return 0, err
 	}
+	var most int64
 	if order.Walls == nil {
-		if err := holdProcesses(pid, &order.Limits); err != nil {
+		if most, err = holdProcesses(pid, &order.Limits); err != nil {
 			return 0, &stage{"process limit", err}
 		}
 	}
@@ -182,6 +183,7 @@ func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 	send(Message{Kind: Started, Status: uint32(u.number())})
 	go obey(pid, order, &late{b: b}, u)
 	go holdCPU(order, u)
+	go watchProcesses(most)
 	ws, spent, err := reap(pid)
 	if err == nil && ws != 0 {
 		tellMet(order, metBy(&order.Limits, ws, &spent))
