@@ -3,7 +3,6 @@ package inner
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
@@ -28,14 +27,11 @@ func (e *stepError) Unwrap() error { return e.err }
 // builder builds the world of a command under a new root, with the mount calls
 // that work on descriptors (Linux 5.12: open_tree, mount_setattr, move_mount).
 type builder struct {
-	root  int // the new root, a tmpfs
-	trees []int
-	own   map[uint64]bool // devices of file systems that we made: scaffolding may be created there
-	kit   int             // a private tmpfs with the sources of masks
-	masks map[string]int  // attached mask sources by name, as O_PATH descriptors
-	stubs int
-	late  []lateWrite
-	done  []enforce.Step // carried out before the order came
+	coverer // its root is the new one, a tmpfs
+	trees   []int
+	own     map[uint64]bool // devices of file systems that we made: scaffolding may be created there
+	late    []lateWrite
+	done    []enforce.Step // carried out before the order came
 
 	// last is the folder lastAt, opened or -1: what is made next most often
 	// lies beside what was made before.
@@ -65,7 +61,8 @@ func begin() (*builder, error) {
 	if err := unix.MoveMount(root, "", unix.AT_FDCWD, "/", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return nil, fmt.Errorf("attach the new root: %w", err)
 	}
-	b := &builder{root: root, own: map[uint64]bool{}, kit: -1, masks: map[string]int{}, last: -1}
+	b := &builder{own: map[uint64]bool{}, last: -1,
+		coverer: coverer{root: root, kit: -1, masks: map[string]int{}, self: "/proc/self/fd/"}}
 	if err := b.mine(root); err != nil {
 		return nil, err
 	}
@@ -147,35 +144,6 @@ func changed(s *enforce.Step, what string, err error) bool {
 		return false
 	}
 	return errors.Is(err, errChanged) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
-}
-
-// gone says whether a step's place is not there, or not for the command: where
-// a folder that belongs to somebody else closes the way to us, who have all
-// rights over the command's ids, the command can neither pass it nor open it.
-func (b *builder) gone(path, what string, err error) bool {
-	if errors.Is(err, unix.ENOENT) {
-		return true
-	}
-	if !errors.Is(err, unix.EACCES) || what != "open" && what != "open the place" {
-		return false
-	}
-	for at := path; ; {
-		i := strings.LastIndexByte(at, '/')
-		if i <= 0 {
-			return false
-		}
-		at = at[:i]
-		fd, err := b.lookup(at)
-		if errors.Is(err, unix.EACCES) {
-			continue
-		}
-		if err != nil {
-			return errors.Is(err, unix.ENOENT)
-		}
-		defer unix.Close(fd)
-		var st unix.Stat_t
-		return unix.Fstat(fd, &st) == nil && int(st.Uid) != unix.Getuid()
-	}
 }
 
 func (b *builder) do(s *enforce.Step) (string, error) {
@@ -296,23 +264,6 @@ func (b *builder) file(s *enforce.Step) (string, error) {
 		return "fill", err
 	}
 	return b.attachKit(s, name)
-}
-
-// fill makes a file in the kit with the step's content and time.
-func (b *builder) fill(name string, s *enforce.Step) error {
-	fd, err := unix.Openat(b.kit, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o444)
-	if err != nil {
-		return err
-	}
-	f := os.NewFile(uintptr(fd), name)
-	_, err = f.Write(s.Content)
-	if err == nil && s.MTime != 0 {
-		err = setMTime(fd, s.MTime)
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
 }
 
 func (b *builder) filesystem(s *enforce.Step, kind string, attr uint64, options ...string) (string, error) {

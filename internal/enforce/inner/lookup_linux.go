@@ -29,14 +29,14 @@ func (b *builder) target(s *enforce.Step) (int, error) {
 	return fd, nil
 }
 
-func (b *builder) lookup(path string) (int, error) {
+func (c *coverer) lookup(path string) (int, error) {
 	rel := strings.TrimPrefix(path, "/")
 	if rel == "" {
 		rel = "."
 	}
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
-	return retry(func() (int, error) { return unix.Openat2(b.root, rel, &how) })
+	return retry(func() (int, error) { return unix.Openat2(c.root, rel, &how) })
 }
 
 // make opens path, which it creates with its parents where they are missing, but
@@ -140,4 +140,33 @@ func sameFile(fd int, dev, ino uint64) error {
 		return errChanged
 	}
 	return nil
+}
+
+// gone says whether a step's place is not there, or not for the command: where
+// a folder that belongs to somebody else closes the way to us, who have all
+// rights over the command's ids, the command can neither pass it nor open it.
+func (c *coverer) gone(path, what string, err error) bool {
+	if errors.Is(err, unix.ENOENT) {
+		return true
+	}
+	if !errors.Is(err, unix.EACCES) || what != "open" && what != "open the place" {
+		return false
+	}
+	for at := path; ; {
+		i := strings.LastIndexByte(at, '/')
+		if i <= 0 {
+			return false
+		}
+		at = at[:i]
+		fd, err := c.lookup(at)
+		if errors.Is(err, unix.EACCES) {
+			continue
+		}
+		if err != nil {
+			return errors.Is(err, unix.ENOENT)
+		}
+		defer unix.Close(fd)
+		var st unix.Stat_t
+		return unix.Fstat(fd, &st) == nil && int(st.Uid) != unix.Getuid()
+	}
 }

@@ -181,7 +181,11 @@ func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 		return 0, &stage{"null device", err}
 	}
 	send(Message{Kind: Started, Status: uint32(u.number())})
-	go obey(pid, order, &late{b: b}, u)
+	var l late
+	if b != nil {
+		l.c = &b.coverer
+	}
+	go obey(pid, order, &l, u)
 	go holdCPU(order, u)
 	go watchProcesses(most)
 	ws, spent, err := reap(pid)
