@@ -225,7 +225,7 @@ func (r *Report) late(l world.Late) {
 // was over at once was not looked after, and its report promises less.
 func (r *Report) foresee() {
 	for i := range r.Grades {
-		if g := &r.Grades[i]; r.Provider == string(enforce.Native) && g.Guarantee == policy.Secrets && g.Grade == policy.Complete {
+		if g := &r.Grades[i]; (r.Provider == string(enforce.Native) || r.Provider == string(enforce.Bwrap)) && g.Guarantee == policy.Secrets && g.Grade == policy.Complete {
 			g.Reason = "a secret that is created during the run is hidden from it when it is seen, from 0.2 s after the start on"
 		}
 	}

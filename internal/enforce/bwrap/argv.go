@@ -11,6 +11,7 @@ import (
 
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/enforce/inner"
 )
 
 // MaxArguments is how many words bwrap takes in all, by command line and by
@@ -51,10 +52,14 @@ func Arguments(steps []enforce.Step, network bool, host Host) ([]string, error) 
 	}
 	t := translator{host: host, args: a}
 	for i := range steps {
+		if steps[i].Do == enforce.Seal {
+			t.kit()
+		}
 		if err := t.step(&steps[i]); err != nil {
 			return nil, err
 		}
 	}
+	t.kit()
 	t.add("--remount-ro", "/")
 	if len(t.args) > MaxArguments-16 {
 		return nil, fault.New(fault.SandboxUnavailable, fmt.Sprintf(
@@ -65,8 +70,18 @@ func Arguments(steps []enforce.Step, network bool, host Host) ([]string, error) 
 }
 
 type translator struct {
-	host Host
-	args []string
+	host   Host
+	args   []string
+	hasKit bool
+}
+
+// kit makes the folder for what is mounted while the command runs, once, before
+// anything is sealed.
+func (t *translator) kit() {
+	if !t.hasKit {
+		t.hasKit = true
+		t.add("--perms", "0000", "--dir", inner.KitPlace)
+	}
 }
 
 func (t *translator) add(words ...string) { t.args = append(t.args, words...) }

@@ -14,6 +14,7 @@ import (
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/enforce/bwrap"
 	"github.com/tether-sandbox/tether/internal/enforce/enforcetest"
+	"github.com/tether-sandbox/tether/internal/enforce/inner"
 )
 
 var update = flag.Bool("update", false, "write testdata/*.golden anew")
@@ -105,8 +106,13 @@ func translate(t *testing.T, h *host, s enforce.Step) string {
 	if err != nil {
 		t.Fatalf("%s: %v", s, err)
 	}
-	end := len(empty) - 2 // the last two are --remount-ro /
-	return strings.Join(all[end:len(all)-2], " ")
+	const kit = "--perms 0000 --dir " + inner.KitPlace // before what is sealed
+	end := len(empty) - 4 - 2                          // the last two are --remount-ro /
+	before, after, found := strings.Cut(strings.Join(all[end:len(all)-2], " "), kit)
+	if !found || s.Do == enforce.Seal && before != "" || s.Do != enforce.Seal && after != "" {
+		t.Errorf("%s: the folder for masks is not where it must be: %q", s, all)
+	}
+	return strings.TrimSpace(before + after)
 }
 
 func TestArgumentsEach(t *testing.T) {

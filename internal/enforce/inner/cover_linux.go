@@ -48,7 +48,7 @@ func (c *coverer) cover(s *enforce.Step) (bool, error) {
 	if err := unix.Fstat(at, &st); err != nil {
 		return false, err
 	}
-	if c.ours(&st) {
+	if c.ours(&st) || c.foreign && stands(s, at, &st) {
 		return false, nil
 	}
 	if st.Dev != s.Dev || st.Ino != s.Ino {
@@ -90,6 +90,34 @@ func (c *coverer) ours(st *unix.Stat_t) bool {
 		if unix.Fstat(fd, &own) == nil && own.Dev == st.Dev && own.Ino == st.Ino {
 			return true
 		}
+	}
+	return false
+}
+
+// stands says whether what lies at a place, and is not what was planned for, is
+// what a launcher puts there for the step: a mount, which nobody inside can make,
+// that is as closed and looks as it must.
+func stands(s *enforce.Step, at int, st *unix.Stat_t) bool {
+	if st.Dev == s.Dev && st.Ino == s.Ino {
+		return false
+	}
+	var x unix.Statx_t
+	var fs unix.Statfs_t
+	err := unix.Statx(at, "", unix.AT_EMPTY_PATH, 0, &x)
+	if err != nil || x.Attributes&unix.STATX_ATTR_MOUNT_ROOT == 0 {
+		return false
+	}
+	if err := unix.Fstatfs(at, &fs); err != nil || fs.Flags&unix.ST_RDONLY == 0 {
+		return false
+	}
+	kind, perm := st.Mode&unix.S_IFMT, st.Mode&0o777
+	switch s.Do {
+	case enforce.MaskDir:
+		return kind == unix.S_IFDIR && perm == 0 && fs.Type == unix.TMPFS_MAGIC
+	case enforce.MaskStub:
+		return kind == unix.S_IFREG && perm&0o666 == 0 && st.Size == s.Size && st.Mtim.Nano() == s.MTime
+	case enforce.File:
+		return kind == unix.S_IFREG && perm&0o222 == 0 && st.Size == int64(len(s.Content)) && fs.Type == unix.TMPFS_MAGIC
 	}
 	return false
 }

@@ -35,6 +35,10 @@ func Main() {
 			os.Exit(0)
 		case Undertaker:
 			undertake()
+		case Joiner:
+			joiner()
+		case Joined:
+			joined()
 		}
 	}
 	gated := len(os.Args) == 2 && os.Args[1] == GateBuilder
@@ -167,6 +171,8 @@ func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 	if err != nil {
 		return 0, &stage{"null device", err}
 	}
+	// Before there is a command, which may change our limits.
+	world := ownWorld(order)
 	pid, err := start(order, u)
 	if err != nil {
 		return 0, err
@@ -180,7 +186,7 @@ func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 	if err := letGo(null, order.Terminal); err != nil {
 		return 0, &stage{"null device", err}
 	}
-	send(Message{Kind: Started, Status: uint32(u.number())})
+	sendWith(Message{Kind: Started, Status: uint32(u.number())}, world...)
 	var l late
 	if b != nil {
 		l.c = &b.coverer
@@ -259,13 +265,35 @@ func reap(pid int) (syscall.WaitStatus, syscall.Rusage, error) {
 	}
 }
 
-func send(m Message) {
+func send(m Message) { sendWith(m) }
+
+// sendWith sends a message with descriptors, and closes them.
+func sendWith(m Message, fds ...int) {
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
 	for {
-		err := unix.Send(FDControl, m.Encode(), unix.MSG_NOSIGNAL)
+		err := unix.Sendmsg(FDControl, m.Encode(), rights, nil, unix.MSG_NOSIGNAL)
 		if !errors.Is(err, unix.EINTR) {
-			return
+			break
 		}
 	}
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}
+
+// ownWorld opens our mount namespace for a joiner, where a launcher built it.
+func ownWorld(order *enforce.Order) []int {
+	if order.Build || order.Bare || order.Walls != nil {
+		return nil
+	}
+	fd, err := unix.Open("/proc/self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil // then nothing can be covered, and that is told
+	}
+	return []int{fd}
 }
 
 func failure(err error) Message {

@@ -55,6 +55,22 @@ const Undertaker = "undertaker"
 // ends.
 const Holder = "holder"
 
+// Joiner is the first argument of the process that goes into a world which
+// stands, from outside, and Joined of what it becomes there.
+const (
+	Joiner = "joiner"
+	Joined = "joined"
+)
+
+// FDWorld is a joiner's descriptor of the mount namespace that it goes into. The
+// first packet on its control socket is the Identity to go there with; those that
+// follow ask to Cover.
+const FDWorld = 4
+
+// KitPlace is an empty folder without permissions, in a world that a launcher
+// builds, for what a joiner needs to have mounted.
+const KitPlace = "/run/tether/masks"
+
 // FDOrder and FDSaid are a launcher's descriptors: a memory file with the order,
 // and a pipe for the Message that says why there is no command.
 const (
@@ -73,7 +89,8 @@ func Wanted(args []string) bool {
 	case 1:
 		return args[0] == Name
 	case 2:
-		return args[0] == Name && (args[1] == Builder || args[1] == GateBuilder || args[1] == Launcher || args[1] == Undertaker || args[1] == Holder) ||
+		return args[0] == Name && (args[1] == Builder || args[1] == GateBuilder || args[1] == Launcher || args[1] == Undertaker ||
+			args[1] == Holder || args[1] == Joiner || args[1] == Joined) ||
 			args[1] == Name && strings.HasPrefix(args[0], "/proc/self/fd/")
 	}
 	return false
@@ -143,7 +160,8 @@ const (
 	// a Coverage, otherwise it says why nothing was done.
 	Covered Kind = 'V'
 	// Started: the command runs. Status is the process id of the undertaker, zero
-	// where there is none.
+	// where there is none. Where a launcher built the world the packet carries its
+	// mount namespace, if it can be had.
 	Started Kind = 'S'
 	// Failed: it was not started; What says why. Nothing of it ran.
 	Failed Kind = 'F'

@@ -14,8 +14,26 @@ import (
 )
 
 // Cover makes sure that masks and locks hold in the world of a command that
-// runs. os.ErrClosed says that it is over.
+// runs: by a joiner, which is started when it is first asked to, where the inner
+// stage has handed its world over, otherwise by the inner stage. os.ErrClosed says
+// that it is over.
 func (p *Process) Cover(steps []enforce.Step) (enforce.Coverage, error) {
+	j, err := p.joining.joiner()
+	if err != nil {
+		return enforce.Coverage{}, err
+	}
+	if j == nil {
+		return p.cover(steps)
+	}
+	c, err := j.cover(steps)
+	if errors.Is(err, os.ErrClosed) {
+		err = p.joining.lost(j)
+	}
+	return c, err
+}
+
+// cover asks the process itself.
+func (p *Process) cover(steps []enforce.Step) (enforce.Coverage, error) {
 	order := enforce.Order{Steps: steps}
 	file, err := Memory("tether-steps", order.Encode())
 	if err != nil {

@@ -113,6 +113,7 @@ func fits(m inner.Message, n int) bool {
 // listen reads what the inner stage says until it closes its end.
 func (p *Process) listen() {
 	defer close(p.over)
+	defer p.joining.hangUp()
 	defer p.control.Close()
 	b := make([]byte, inner.MaxMessage)
 	for reset := false; ; {
@@ -130,7 +131,8 @@ func (p *Process) listen() {
 			break
 		}
 		m, err := inner.DecodeMessage(b[:n])
-		if err == nil && !fits(m, len(fds)) {
+		hands := m.Kind == inner.Started && p.joining.id != nil && len(fds) == 1
+		if err == nil && !hands && !fits(m, len(fds)) {
 			err = errors.New("descriptors out of place")
 		}
 		if err != nil {
@@ -166,6 +168,9 @@ func (p *Process) listen() {
 				break
 			}
 			continue
+		}
+		if hands {
+			p.joining.into(os.NewFile(uintptr(fds[0]), "world"))
 		}
 		p.last = m
 		if m.Kind == inner.Exited {

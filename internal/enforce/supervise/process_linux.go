@@ -49,12 +49,19 @@ type Process struct {
 	// covered are those that wait for masks, by number.
 	covered map[uint32]chan<- inner.Message
 	number  uint32
+
+	joining joining
 }
 
 // Launch starts a program, which must become the inner stage, and does not wait
 // for it. explain turns a failure that the inner stage reports into an error for
 // people.
 func Launch(program Program, explain func(inner.Message) error) (*Process, error) {
+	return launch(program, explain, elsewhere)
+}
+
+// launch is Launch with a choice of where the program begins.
+func launch(program Program, explain func(inner.Message) error, where func() ([]int, func())) (*Process, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fault.Wrap(fault.IsolationUnavailable, "no control socket", err)
@@ -66,7 +73,7 @@ func Launch(program Program, explain func(inner.Message) error) (*Process, error
 	}
 	p := &Process{program: program, control: os.NewFile(uintptr(pair[0]), "control"), explain: explain,
 		started: make(chan struct{}), done: make(chan struct{}), ready: make(chan struct{}), over: make(chan struct{})}
-	go p.supervise(os.NewFile(uintptr(pair[1]), "control"))
+	go p.supervise(os.NewFile(uintptr(pair[1]), "control"), where)
 	return p, nil
 }
 
@@ -140,10 +147,10 @@ func Memory(name string, content []byte) (*os.File, error) {
 
 // supervise starts the inner stage and waits for it, from one thread that
 // lives as long: the parent-death signal follows the thread that cloned.
-func (p *Process) supervise(theirs *os.File) {
+func (p *Process) supervise(theirs *os.File, where func() ([]int, func())) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cpus, back := elsewhere()
+	cpus, back := where()
 	p.pid, p.serr = p.program.Start(theirs)
 	back()
 	p.cpus = cpus
@@ -161,6 +168,7 @@ func (p *Process) supervise(theirs *os.File) {
 	p.gone = true
 	p.werr = p.program.Bury()
 	p.mu.Unlock()
+	p.joining.end()
 	close(p.done)
 }
 

@@ -35,7 +35,7 @@ func watchKey(pol policy.Policy) string { return pol.Workspace + "\x00" + policy
 
 // watches says whether a run under a policy is watched.
 func watches(pol policy.Policy, kind enforce.Kind) bool {
-	return (kind == enforce.Native || kind == enforce.Auto || kind == "") && pol.Profile != policy.FullAccess
+	return (kind == enforce.Native || kind == enforce.Bwrap || kind == enforce.Auto || kind == "") && pol.Profile != policy.FullAccess
 }
 
 // takeWatch returns the watch that stands for a policy, if there is one that is

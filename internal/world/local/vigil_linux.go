@@ -38,6 +38,9 @@ type vigil struct {
 	// stands is a watch that stood before the plan was made.
 	stands *standing
 
+	// warmed tells once whether anything can be covered at all.
+	warmed chan error
+
 	// full is why not every folder is watched, failing why the last look failed,
 	// failed what could not be covered.
 	full, failing, failed error
@@ -52,10 +55,10 @@ const vigilAfter = 200 * time.Millisecond
 // lookAfter begins the vigil of a command; nil where the provider cannot change
 // a world that stands.
 func lookAfter(p *plan.Plan, proc enforce.Process, early *warm, kind enforce.Kind) *vigil {
-	if kind != enforce.Native || p.Policy.Profile == policy.FullAccess {
+	if kind != enforce.Native && kind != enforce.Bwrap || p.Policy.Profile == policy.FullAccess {
 		return nil
 	}
-	v := &vigil{p: p, proc: proc, begin: time.Now(), done: make(chan struct{})}
+	v := &vigil{p: p, proc: proc, begin: time.Now(), done: make(chan struct{}), warmed: make(chan error, 1)}
 	if early != nil {
 		v.live, v.stands = early.live, early.watch
 	}
@@ -123,6 +126,7 @@ func (v *vigil) keep() error {
 		return err
 	}
 	v.wants.init(v.p, rules, v.begin)
+	go v.warmUp()
 	if v.stands != nil {
 		v.wants.all, v.out.Watched, v.full = false, true, v.stands.full
 		v.tree = v.stands.tree
@@ -138,6 +142,18 @@ func (v *vigil) keep() error {
 		return err
 	}
 	return v.stay()
+}
+
+// warmUp has whoever covers things ready before anything is to be covered, also
+// where that is not to be waited for: a command that is over at once pays nothing.
+func (v *vigil) warmUp() {
+	select {
+	case <-v.ctx.Done():
+		return
+	case <-time.After(time.Until(v.begin.Add(vigilAfter))):
+	}
+	_, err := v.proc.Cover(nil)
+	v.warmed <- err
 }
 
 func (v *vigil) armAll() error {
@@ -202,6 +218,10 @@ func (v *vigil) stay() (err error) {
 			return nil
 		case err := <-failed:
 			return err
+		case err := <-v.warmed:
+			if errors.Is(err, enforce.ErrStands) {
+				return err
+			}
 		case list := <-events:
 			seen := time.Now()
 			hot, err := v.quick(list, seen)

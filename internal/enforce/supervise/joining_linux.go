@@ -1,0 +1,130 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/enforce/inner"
+)
+
+// joining is what a process knows of the joiner that covers places in its world.
+// The zero value has none.
+type joining struct {
+	id *inner.Identity // nil for a process that hands no world over
+
+	mu sync.Mutex
+	// world is the mount namespace, nil where it was not handed over.
+	world *os.File
+	// process is the joiner, nil before it is needed and when it was lost.
+	process *Process
+	over    bool
+}
+
+// Joins says that the inner stage hands its world over, and which ids a joiner
+// takes on before it goes there. Called before Begin.
+func (p *Process) Joins(id inner.Identity) { p.joining.id = &id }
+
+// into says which world it is. The file is the callee's.
+func (j *joining) into(world *os.File) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.over || j.world != nil {
+		world.Close()
+		return
+	}
+	j.world = world
+}
+
+// joiner returns the joiner, which it starts if there is none; nil where there is
+// no world to go into.
+func (j *joining) joiner() (*Process, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.over:
+		return nil, os.ErrClosed
+	case j.world == nil || j.process != nil:
+		return j.process, nil
+	}
+	world, err := dup(j.world)
+	if err != nil {
+		return nil, err
+	}
+	// Not on another processor alone: it stays longer than it takes to start.
+	p, err := launch(&Direct{Path: "/proc/self/exe", Args: []string{inner.Name, inner.Joiner}, Env: []string{"GOGC=off"},
+		Files: []*os.File{world}, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}, nil,
+		func() ([]int, func()) { return nil, func() {} })
+	if err != nil {
+		return nil, err
+	}
+	<-p.started
+	if p.serr != nil {
+		return nil, p.serr
+	}
+	go p.listen()
+	if _, err := p.control.Write(j.id.Encode()); err != nil {
+		p.HangUp()
+		return nil, err
+	}
+	j.process = p
+	return p, nil
+}
+
+func dup(f *os.File) (*os.File, error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	fd := -1
+	cerr := conn.Control(func(n uintptr) { fd, err = syscall.Dup(int(n)) })
+	if err := errors.Join(cerr, err); err != nil {
+		return nil, err
+	}
+	syscall.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), f.Name()), nil
+}
+
+// lost says why a joiner does not answer any more. One that was there may be
+// started again.
+func (j *joining) lost(p *Process) error {
+	p.HangUp()
+	<-p.done
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.over:
+		return os.ErrClosed
+	case p.last.Kind == inner.Failed:
+		return fmt.Errorf("%w: %s", enforce.ErrStands, p.last.What)
+	}
+	if j.process == p {
+		j.process = nil
+	}
+	return errors.New("the joiner ended")
+}
+
+// hangUp lets the joiner end, and the world with it.
+func (j *joining) hangUp() *Process {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.over = true
+	if j.world != nil {
+		j.world.Close()
+		j.world = nil
+	}
+	if j.process != nil {
+		j.process.HangUp()
+	}
+	return j.process
+}
+
+// end returns when there is no joiner any more.
+func (j *joining) end() {
+	if p := j.hangUp(); p != nil {
+		<-p.done
+	}
+}
