@@ -169,6 +169,17 @@ func Reachable(steps []enforce.Step, reach func(path string) bool) []enforce.Ste
 	return out
 }
 
+// Unreachable are the places that Reachable leaves out.
+func Unreachable(steps []enforce.Step, reach func(path string) bool) []string {
+	var out []string
+	for i := range steps {
+		if s := &steps[i]; s.Do == enforce.Bind && s.Flags&enforce.Optional != 0 && s.Flags&enforce.ReadOnly != 0 && !reach(s.Src) {
+			out = append(out, s.Dst)
+		}
+	}
+	return out
+}
+
 // Expected drops the steps that bwrap carries out in its own way, so that the
 // inner stage expects exactly the mounts that must be there.
 func Expected(steps []enforce.Step) []enforce.Step {

@@ -123,6 +123,7 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 	host := Host{Exists: present, Data: files.data,
 		Stub: func(size, mtime int64, mode uint32) (string, error) { return stand.file(size, mtime, mode) },
 		Size: version >= withSize, DisableUserns: version >= 800}
+	var absent []string
 	if id.Root {
 		// bwrap runs as the workspace's owner, who cannot look into root's
 		// own folders.
@@ -131,6 +132,7 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 			return nil, fault.Wrap(fault.IsolationUnavailable, "cannot tell what the workspace's owner can reach", err)
 		}
 		host.Exists = func(path string) bool { return reach[path] }
+		absent = Unreachable(job.Order.Steps, host.Exists)
 		job.Order.Steps = Reachable(job.Order.Steps, host.Exists)
 		stand = &standIns{temporary: true}
 	}
@@ -172,7 +174,7 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 		return nil, fault.Wrap(fault.IsolationUnavailable, "cannot start "+path, err)
 	}
 	masks := len(job.Order.Steps)
-	return &process{Process: p, path: path, complaint: complaint, stand: stand, credential: cmd.SysProcAttr.Credential,
+	return &process{Process: p, path: path, complaint: complaint, stand: stand, absent: absent, credential: cmd.SysProcAttr.Credential,
 		// bwrap's time grows with the square of the number of mounts.
 		patience: 2*time.Second + time.Duration(masks*masks)*time.Microsecond*4}, nil
 }
@@ -183,6 +185,7 @@ type process struct {
 	path      string
 	complaint *firstBytes
 	stand     *standIns
+	absent    []string // what its ids do not reach, and is not shown
 	patience  time.Duration
 	// credential is what bwrap runs as, nil for us.
 	credential *syscall.Credential
@@ -201,6 +204,14 @@ func (p *process) Ready() error {
 		e.Err = enforce.ErrMachine
 	}
 	return e.WithHint("tether doctor")
+}
+
+// Cover leaves out what lies where nothing is shown.
+func (p *process) Cover(steps []enforce.Step) (enforce.Coverage, error) {
+	steps = slices.DeleteFunc(slices.Clone(steps), func(s enforce.Step) bool {
+		return slices.ContainsFunc(p.absent, func(dir string) bool { return strings.HasPrefix(s.Dst, dir+"/") })
+	})
+	return p.Process.Cover(steps)
 }
 
 // refused says whether bwrap cannot make its namespaces here, whatever a plan

@@ -71,7 +71,7 @@ func begin() (*builder, error) {
 		return nil, err
 	}
 	// Once the limit of mount namespaces is written they cannot be made any more.
-	for _, do := range [...]enforce.Verb{enforce.MaskFile, enforce.MaskDir} {
+	for _, do := range sources {
 		if _, err := b.maskSource(do); err != nil {
 			return nil, fmt.Errorf("mask sources: %w", err)
 		}

@@ -18,13 +18,13 @@ import (
 //
 // Only a process of one thread may enter a user namespace, and a Go program has
 // more. So a bare copy of this process, in which no line of the runtime runs, does
-// it by a list of system calls, the last of which executes this program again.
-func joiner() {
+// it by a list of system calls, the last of which executes this program again. ours says that an inner stage built the world.
+func joiner(ours bool) {
 	runtime.LockOSThread() // the copy dies with the thread that made it
 	err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	pid := 0
 	if err == nil {
-		pid, err = cross()
+		pid, err = cross(ours)
 	}
 	if err != nil {
 		send(failure(&stage{"join", err}))
@@ -47,7 +47,15 @@ type call struct {
 }
 
 // cross makes the copy, and returns when it is another program.
-func cross() (int, error) {
+func cross(ours bool) (int, error) {
+	// Whatever our caller's caller left open goes no further.
+	last := uint(FDWorld)
+	if ours {
+		last = FDKit
+	}
+	if err := unix.CloseRange(last+1, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return 0, err
+	}
 	id, err := identity()
 	if err != nil {
 		return 0, err
@@ -65,9 +73,9 @@ func cross() (int, error) {
 		return 0, err
 	}
 	defer unix.Close(proc)
-	exe, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
+	exe, err := program(id)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("our own program: %w", err)
 	}
 	defer unix.Close(exe)
 	heard, said, err := os.Pipe()
@@ -80,7 +88,7 @@ func cross() (int, error) {
 
 	var p runtime.Pinner // the list holds addresses, which keep nothing alive
 	defer p.Unpin()
-	calls := passage(id, owner, proc, exe, &p)
+	calls := passage(id, ours, owner, proc, exe, &p)
 	problem := new([2]uint32)
 	p.Pin(problem)
 	pid, errno := copyOf(calls, said.Fd(), problem)
@@ -132,12 +140,43 @@ func another(owner int) error {
 	return nil
 }
 
+// program opens this program, for ids that may not be able to execute it.
+func program(id Identity) (int, error) {
+	fd, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
+	var st unix.Stat_t
+	if err == nil {
+		err = unix.Fstat(fd, &st)
+	}
+	const readAndExecute = 0o5
+	if err != nil || !id.Change || st.Mode&(st.Mode>>3)&readAndExecute == readAndExecute {
+		return fd, err
+	}
+	unix.Close(fd)
+	content, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		return -1, err
+	}
+	if fd, err = unix.MemfdCreate("tether", unix.MFD_CLOEXEC); err != nil {
+		return -1, err
+	}
+	for len(content) > 0 {
+		n, err := unix.Write(fd, content)
+		if err != nil {
+			return -1, err
+		}
+		content = content[n:]
+	}
+	// What is open for writing cannot be executed.
+	defer unix.Close(fd)
+	return unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_PATH|unix.O_CLOEXEC, 0)
+}
+
 // keeps are the rights of a joiner: to mount, and to look into folders that the
 // command closed. Both mean something in the sandbox's namespace alone.
 const keeps = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH
 
 // passage lists what the copy does.
-func passage(id Identity, owner, proc, exe int, p *runtime.Pinner) []call {
+func passage(id Identity, ours bool, owner, proc, exe int, p *runtime.Pinner) []call {
 	address := func(b []byte) uintptr {
 		p.Pin(&b[0])
 		return uintptr(unsafe.Pointer(&b[0]))
@@ -148,11 +187,17 @@ func passage(id Identity, owner, proc, exe int, p *runtime.Pinner) []call {
 		copy(a[:], args)
 		calls = append(calls, call{name, number, a[0], a[1], a[2], a[3], a[4]})
 	}
-	if id.Change {
-		// No more than the command's own ids reach what is below the world's mounts.
-		add("setgroups", unix.SYS_SETGROUPS)
-		add("setresgid", unix.SYS_SETRESGID, uintptr(id.GID), uintptr(id.GID), uintptr(id.GID))
-		add("setresuid", unix.SYS_SETRESUID, uintptr(id.UID), uintptr(id.UID), uintptr(id.UID))
+	// No more than the command's own ids reach what is below the world's mounts.
+	take := func() {
+		if id.Change {
+			add("setgroups", unix.SYS_SETGROUPS)
+			add("setresgid", unix.SYS_SETRESGID, uintptr(id.GID), uintptr(id.GID), uintptr(id.GID))
+			add("setresuid", unix.SYS_SETRESUID, uintptr(id.UID), uintptr(id.UID), uintptr(id.UID))
+		}
+	}
+	// A launcher's user namespace belongs to these ids, one of ours to us.
+	if !ours {
+		take()
 	}
 	add("enter the user namespace", unix.SYS_SETNS, uintptr(owner), unix.CLONE_NEWUSER)
 	add("enter the mount namespace", unix.SYS_SETNS, FDWorld, unix.CLONE_NEWNS)
@@ -161,6 +206,9 @@ func passage(id Identity, owner, proc, exe int, p *runtime.Pinner) []call {
 	add("chdir", unix.SYS_CHDIR, address([]byte("self/fd\x00")))
 	// Being uid 0 gives nothing, and nothing is ever gained again.
 	add("securebits", unix.SYS_PRCTL, unix.PR_SET_SECUREBITS, secureBits&^(1<<6|1<<7))
+	if ours {
+		take()
+	}
 	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	data := &[2]unix.CapUserData{{Effective: keeps, Permitted: keeps, Inheritable: keeps}}
 	p.Pin(header)
@@ -173,7 +221,11 @@ func passage(id Identity, owner, proc, exe int, p *runtime.Pinner) []call {
 	}
 	add("no_new_privs", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1)
 	add("parent-death signal", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL))
-	argv := &[3]uintptr{address([]byte(Name + "\x00")), address([]byte(Joined + "\x00"))}
+	word := Joined
+	if ours {
+		word = OurJoined
+	}
+	argv := &[3]uintptr{address([]byte(Name + "\x00")), address([]byte(word + "\x00"))}
 	envp := new([1]uintptr)
 	p.Pin(argv)
 	p.Pin(envp)

@@ -14,9 +14,9 @@ import (
 // joined is what a joiner becomes: it lies in the user and mount namespaces of the
 // sandbox, carries out what it is told, and ends with whoever tells it. It never
 // returns.
-func joined() {
+func joined(ours bool) {
 	runtime.LockOSThread() // the parent-death signal is the thread's
-	l, err := arrive()
+	c, err := arrive(ours)
 	if err != nil {
 		send(failure(&stage{"join", err}))
 		os.Exit(125)
@@ -32,12 +32,12 @@ func joined() {
 		if n != CoverLen || b[0] != Cover || fd < 0 {
 			os.Exit(125)
 		}
-		l.cover(number(b[:]), fd)
+		c.answer(number(b[:]), fd)
 	}
 }
 
 // arrive makes ready to cover, and refuses to go on where it is not as it must be.
-func arrive() (*late, error) {
+func arrive(ours bool) (*coverer, error) {
 	// Executing a program made it open to those who have our ids, outside.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return nil, err
@@ -62,16 +62,33 @@ func arrive() (*late, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &coverer{root: root, kit: -1, masks: map[string]int{}, foreign: true}
+	c := &coverer{root: root, kit: FDKit, masks: map[string]int{}}
+	if ours {
+		unix.CloseOnExec(FDKit)
+		return c, c.adopt()
+	}
+	c.foreign = true
 	if err := c.pitch(KitPlace); err != nil {
 		return nil, fmt.Errorf("a place for the sources of masks: %w", err)
 	}
-	for _, do := range [...]enforce.Verb{enforce.MaskFile, enforce.MaskDir} {
+	for _, do := range sources {
 		if _, err := c.maskSource(do); err != nil {
 			return nil, fmt.Errorf("mask sources: %w", err)
 		}
 	}
-	return &late{c: c}, nil
+	return c, nil
+}
+
+// adopt finds the sources of masks in a kit of the builder's.
+func (c *coverer) adopt() error {
+	for _, do := range sources {
+		fd, err := child(c.kit, do.String())
+		if err != nil {
+			return fmt.Errorf("mask sources: %w", err)
+		}
+		c.masks[do.String()] = fd
+	}
+	return nil
 }
 
 // pitch mounts the tmpfs for the sources of masks in a world in which a command

@@ -5,28 +5,18 @@ import (
 	"errors"
 	"io"
 	"os"
-	"runtime/debug"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tether-sandbox/tether/internal/enforce"
 )
 
-// late carries out what is found to be missing in the world of a command that
-// runs already. The command can do nothing about it: it is done by a joiner, or by
-// a thread of process 1 that was never restricted, and both are out of its reach.
-type late struct {
-	mu sync.Mutex
-	c  *coverer // nil where the world is not ours
-}
-
 // cover answers a request to carry out the steps in a file.
-func (l *late) cover(number uint32, fd int) {
+func (c *coverer) answer(number uint32, fd int) {
 	f := os.NewFile(uintptr(fd), "steps")
 	defer f.Close()
 	m := Message{Kind: Covered, Status: number}
-	done, err := l.carryOut(f)
+	done, err := c.carryOut(f)
 	if err != nil {
 		m.Errno = int32(unix.EIO)
 		if errno, ok := errors.AsType[unix.Errno](err); ok {
@@ -39,13 +29,7 @@ func (l *late) cover(number uint32, fd int) {
 	send(m)
 }
 
-func (l *late) carryOut(f *os.File) (Coverage, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.c == nil {
-		return Coverage{}, unix.ENOSYS
-	}
-	debug.SetGCPercent(100) // off until now: nothing was to live long
+func (c *coverer) carryOut(f *os.File) (Coverage, error) {
 	raw, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<30))
 	if err != nil {
 		return Coverage{}, err
@@ -54,22 +38,22 @@ func (l *late) carryOut(f *os.File) (Coverage, error) {
 	if err != nil {
 		return Coverage{}, err
 	}
-	var c Coverage
+	var all Coverage
 	for i := range order.Steps {
 		s := &order.Steps[i]
-		did, err := l.c.cover(s)
+		did, err := c.cover(s)
 		switch {
 		case err == nil && did:
-			c.Done++
+			all.Done++
 		case err == nil:
 		case errors.Is(err, errChanged):
-			c.Changed++
+			all.Changed++
 		default:
-			c.Failed++
-			c.Why = (&stepError{step: s, what: "cover", err: err}).Error()
+			all.Failed++
+			all.Why = (&stepError{step: s, what: "cover", err: err}).Error()
 		}
 	}
-	return c, nil
+	return all, nil
 }
 
 // request is what one packet of the supervisor's asks for.

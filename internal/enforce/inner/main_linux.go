@@ -35,10 +35,10 @@ func Main() {
 			os.Exit(0)
 		case Undertaker:
 			undertake()
-		case Joiner:
-			joiner()
-		case Joined:
-			joined()
+		case Joiner, OurJoiner:
+			joiner(os.Args[1] == OurJoiner)
+		case Joined, OurJoined:
+			joined(os.Args[1] == OurJoined)
 		}
 	}
 	gated := len(os.Args) == 2 && os.Args[1] == GateBuilder
@@ -172,7 +172,7 @@ func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 		return 0, &stage{"null device", err}
 	}
 	// Before there is a command, which may change our limits.
-	world := ownWorld(order)
+	world := ownWorld(order, b)
 	pid, err := start(order, u)
 	if err != nil {
 		return 0, err
@@ -187,11 +187,7 @@ func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 		return 0, &stage{"null device", err}
 	}
 	sendWith(Message{Kind: Started, Status: uint32(u.number())}, world...)
-	var l late
-	if b != nil {
-		l.c = &b.coverer
-	}
-	go obey(pid, order, &l, u)
+	go obey(pid, order, u)
 	go holdCPU(order, u)
 	go watchProcesses(most)
 	ws, spent, err := reap(pid)
@@ -203,11 +199,13 @@ func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 
 // obey carries out the supervisor's requests. When the supervisor is gone, so
 // are we, and with us everything inside.
-func obey(pid int, order *enforce.Order, l *late, u *undertaker) {
+func obey(pid int, order *enforce.Order, u *undertaker) {
 	var b [ReachLen]byte
-	oob := make([]byte, unix.CmsgSpace(4*TreesPerPacket))
 	for {
-		n, fd, err := request(b[:], oob)
+		n, err := unix.Read(FDControl, b[:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
 		if err != nil || n == 0 {
 			for os.Getpid() != 1 {
 				// No namespace ends with us. The main thread, which buries
@@ -219,14 +217,6 @@ func obey(pid int, order *enforce.Order, l *late, u *undertaker) {
 		}
 		if n == ReachLen && b[0] == Reach {
 			go reach(binary.LittleEndian.Uint16(b[1:]), binary.LittleEndian.Uint32(b[3:]))
-			continue
-		}
-		if fd >= 0 {
-			if n == CoverLen && b[0] == Cover {
-				go l.cover(number(b[:]), fd)
-			} else {
-				unix.Close(fd)
-			}
 			continue
 		}
 		if n != 2 {
@@ -284,14 +274,18 @@ func sendWith(m Message, fds ...int) {
 	}
 }
 
-// ownWorld opens our mount namespace for a joiner, where a launcher built it.
-func ownWorld(order *enforce.Order) []int {
-	if order.Build || order.Bare || order.Walls != nil {
+// ownWorld opens what a joiner needs: our mount namespace, and what masks are made
+// of, if that is ours. Without it nothing can be covered, and that is told.
+func ownWorld(order *enforce.Order, b *builder) []int {
+	if order.Bare || order.Walls != nil {
 		return nil
 	}
 	fd, err := unix.Open("/proc/self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil // then nothing can be covered, and that is told
+	switch {
+	case err != nil:
+		return nil
+	case b != nil:
+		return []int{fd, b.kit}
 	}
 	return []int{fd}
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/tether-sandbox/tether/internal/enforce"
 )
 
+// sources are the masks of which one is made for all, at the start.
+var sources = [...]enforce.Verb{enforce.MaskFile, enforce.MaskDir}
+
 // maskSource returns the attached mount that masks of a kind are cloned from.
 func (c *coverer) maskSource(do enforce.Verb) (int, error) {
 	name := do.String()

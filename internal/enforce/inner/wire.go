@@ -27,6 +27,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -56,16 +57,23 @@ const Undertaker = "undertaker"
 const Holder = "holder"
 
 // Joiner is the first argument of the process that goes into a world which
-// stands, from outside, and Joined of what it becomes there.
+// stands, from outside, and Joined of what it becomes there; OurJoiner and
+// OurJoined where an inner stage built that world, and not a launcher.
 const (
-	Joiner = "joiner"
-	Joined = "joined"
+	Joiner    = "joiner"
+	Joined    = "joined"
+	OurJoiner = "our-joiner"
+	OurJoined = "our-joined"
 )
 
-// FDWorld is a joiner's descriptor of the mount namespace that it goes into. The
-// first packet on its control socket is the Identity to go there with; those that
-// follow ask to Cover.
-const FDWorld = 4
+// FDWorld is a joiner's descriptor of the mount namespace that it goes into, FDKit
+// an OurJoiner's of the sources of masks. The first packet on the control socket is
+// the Identity, in ids of the world for an OurJoiner and of the host otherwise;
+// those that follow ask to Cover.
+const (
+	FDWorld = 4
+	FDKit   = 5
+)
 
 // KitPlace is an empty folder without permissions, in a world that a launcher
 // builds, for what a joiner needs to have mounted.
@@ -89,8 +97,7 @@ func Wanted(args []string) bool {
 	case 1:
 		return args[0] == Name
 	case 2:
-		return args[0] == Name && (args[1] == Builder || args[1] == GateBuilder || args[1] == Launcher || args[1] == Undertaker ||
-			args[1] == Holder || args[1] == Joiner || args[1] == Joined) ||
+		return args[0] == Name && slices.Contains([]string{Builder, GateBuilder, Launcher, Undertaker, Holder, Joiner, Joined, OurJoiner, OurJoined}, args[1]) ||
 			args[1] == Name && strings.HasPrefix(args[0], "/proc/self/fd/")
 	}
 	return false
@@ -160,8 +167,9 @@ const (
 	// a Coverage, otherwise it says why nothing was done.
 	Covered Kind = 'V'
 	// Started: the command runs. Status is the process id of the undertaker, zero
-	// where there is none. Where a launcher built the world the packet carries its
-	// mount namespace, if it can be had.
+	// where there is none. Where there is a world of its own, the packet carries its
+	// mount namespace, if it can be had, and the sources of masks, if an inner stage
+	// built it.
 	Started Kind = 'S'
 	// Failed: it was not started; What says why. Nothing of it ran.
 	Failed Kind = 'F'

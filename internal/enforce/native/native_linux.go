@@ -53,6 +53,7 @@ func Launch(id plan.Identity, network enforce.Net) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.Joins(inner.Identity{Change: id.Root, UID: id.UID, GID: id.GID})
 	return &Stage{id, network, p}, nil
 }
 

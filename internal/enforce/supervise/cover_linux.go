@@ -14,16 +14,13 @@ import (
 )
 
 // Cover makes sure that masks and locks hold in the world of a command that
-// runs: by a joiner, which is started when it is first asked to, where the inner
-// stage has handed its world over, otherwise by the inner stage. os.ErrClosed says
-// that it is over.
+// runs: by a joiner, which is started when it is first asked to, even for no steps,
+// where the inner stage has handed its world over. os.ErrClosed says that it is
+// over.
 func (p *Process) Cover(steps []enforce.Step) (enforce.Coverage, error) {
 	j, err := p.joining.joiner()
 	if err != nil {
 		return enforce.Coverage{}, err
-	}
-	if j == nil {
-		return p.cover(steps)
 	}
 	c, err := j.cover(steps)
 	if errors.Is(err, os.ErrClosed) {
@@ -32,7 +29,7 @@ func (p *Process) Cover(steps []enforce.Step) (enforce.Coverage, error) {
 	return c, err
 }
 
-// cover asks the process itself.
+// cover asks a joiner.
 func (p *Process) cover(steps []enforce.Step) (enforce.Coverage, error) {
 	order := enforce.Order{Steps: steps}
 	file, err := Memory("tether-steps", order.Encode())
@@ -67,8 +64,6 @@ func (p *Process) cover(steps []enforce.Step) (enforce.Coverage, error) {
 
 func coverage(m inner.Message) (enforce.Coverage, error) {
 	switch {
-	case m.Errno == int32(syscall.ENOSYS):
-		return enforce.Coverage{}, enforce.ErrStands
 	case m.Errno != 0:
 		return enforce.Coverage{}, fmt.Errorf("%s: %w", m.What, syscall.Errno(m.Errno))
 	}

@@ -17,8 +17,9 @@ type joining struct {
 	id *inner.Identity // nil for a process that hands no world over
 
 	mu sync.Mutex
-	// world is the mount namespace, nil where it was not handed over.
-	world *os.File
+	// world is the mount namespace, and what masks are made of if the inner stage
+	// built it; empty where nothing was handed over.
+	world []*os.File
 	// process is the joiner, nil before it is needed and when it was lost.
 	process *Process
 	over    bool
@@ -28,35 +29,46 @@ type joining struct {
 // takes on before it goes there. Called before Begin.
 func (p *Process) Joins(id inner.Identity) { p.joining.id = &id }
 
-// into says which world it is. The file is the callee's.
-func (j *joining) into(world *os.File) {
+// into says which world it is. The descriptors are the callee's.
+func (j *joining) into(fds []int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.over || j.world != nil {
-		world.Close()
+		closeAll(fds)
 		return
 	}
-	j.world = world
+	for _, fd := range fds {
+		j.world = append(j.world, os.NewFile(uintptr(fd), "world"))
+	}
 }
 
-// joiner returns the joiner, which it starts if there is none; nil where there is
-// no world to go into.
+// joiner returns the joiner, which it starts if there is none.
 func (j *joining) joiner() (*Process, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
 	case j.over:
 		return nil, os.ErrClosed
-	case j.world == nil || j.process != nil:
+	case len(j.world) == 0:
+		return nil, enforce.ErrStands
+	case j.process != nil:
 		return j.process, nil
 	}
-	world, err := dup(j.world)
-	if err != nil {
-		return nil, err
+	world := make([]*os.File, 0, len(j.world))
+	for _, f := range j.world {
+		again, err := dup(f)
+		if err != nil {
+			return nil, err
+		}
+		world = append(world, again)
+	}
+	word := inner.Joiner
+	if len(world) > 1 {
+		word = inner.OurJoiner
 	}
 	// Not on another processor alone: it stays longer than it takes to start.
-	p, err := launch(&Direct{Path: "/proc/self/exe", Args: []string{inner.Name, inner.Joiner}, Env: []string{"GOGC=off"},
-		Files: []*os.File{world}, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}, nil,
+	p, err := launch(&Direct{Path: "/proc/self/exe", Args: []string{inner.Name, word}, Env: []string{"GOGC=off"},
+		Files: world, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}, nil,
 		func() ([]int, func()) { return nil, func() {} })
 	if err != nil {
 		return nil, err
@@ -112,10 +124,10 @@ func (j *joining) hangUp() *Process {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.over = true
-	if j.world != nil {
-		j.world.Close()
-		j.world = nil
+	for _, f := range j.world {
+		f.Close()
 	}
+	j.world = nil
 	if j.process != nil {
 		j.process.HangUp()
 	}

@@ -131,7 +131,7 @@ func (p *Process) listen() {
 			break
 		}
 		m, err := inner.DecodeMessage(b[:n])
-		hands := m.Kind == inner.Started && p.joining.id != nil && len(fds) == 1
+		hands := m.Kind == inner.Started && p.joining.id != nil && len(fds) <= 2
 		if err == nil && !hands && !fits(m, len(fds)) {
 			err = errors.New("descriptors out of place")
 		}
@@ -170,7 +170,7 @@ func (p *Process) listen() {
 			continue
 		}
 		if hands {
-			p.joining.into(os.NewFile(uintptr(fds[0]), "world"))
+			p.joining.into(fds)
 		}
 		p.last = m
 		if m.Kind == inner.Exited {

@@ -571,7 +571,7 @@ func TestCoverOfTheDead(t *testing.T) {
 	p := &Process{control: os.NewFile(uintptr(pair[0]), "control"), over: make(chan struct{})}
 	unix.Close(pair[1])
 	for _, what := range []string{"its end is closed", "ours is closed, too"} {
-		if _, err := p.Cover(nil); !errors.Is(err, os.ErrClosed) {
+		if _, err := p.cover(nil); !errors.Is(err, os.ErrClosed) {
 			t.Errorf("%s: %v", what, err)
 		}
 		p.control.Close()
