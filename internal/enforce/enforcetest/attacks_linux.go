@@ -14,7 +14,7 @@ import (
 
 // Attacks are all that there are, by guarantee.
 func Attacks() []Attack {
-	return slices.Concat(readAttacks(), writeAttacks(), secretAttacks(), networkAttacks(), processAttacks(), ipcAttacks(),
+	return slices.Concat(readAttacks(), writeAttacks(), secretAttacks(), lateAttacks(), networkAttacks(), processAttacks(), ipcAttacks(),
 		limitAttacks(), lifecycleAttacks())
 }
 

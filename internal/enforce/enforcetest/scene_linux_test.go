@@ -89,6 +89,7 @@ func newScene(t *testing.T) *scene {
 	s.handOver()
 	s.systemV()
 	s.disk()
+	s.plants()
 	dir, err := os.Open(s.Outside)
 	must(err)
 	t.Cleanup(func() { dir.Close() })
@@ -103,6 +104,34 @@ func newScene(t *testing.T) *scene {
 	must(err)
 	must(os.WriteFile(s.file, raw, 0o644))
 	return s
+}
+
+// plants writes secrets where an attacker asks for them, as an editor would.
+func (s *scene) plants() {
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+			asked, _ := filepath.Glob(s.Workspace + "/" + enforcetest.AskPrefix + "*")
+			for _, ask := range asked {
+				name, err := os.ReadFile(ask)
+				if err != nil || len(name) == 0 || !filepath.IsLocal(string(name)) {
+					continue
+				}
+				_ = os.Remove(ask)
+				at := filepath.Join(s.Workspace, string(name))
+				if err := os.WriteFile(at+".new", []byte(s.Secret), 0o644); err == nil {
+					_ = os.Rename(at+".new", at)
+				}
+			}
+		}
+	}()
+	s.t.Cleanup(func() { close(stop); <-done })
 }
 
 // own gives the workspace to whom the command will run as, after the control,
