@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -39,6 +41,11 @@ func restrict(order *enforce.Order) error {
 	}
 	if err := dropCapabilities(order.Build); err != nil {
 		return &stage{"capabilities", err}
+	}
+	if order.Build {
+		if err := dropOthers(); err != nil {
+			return &stage{"capabilities of process 1", err}
+		}
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return &stage{"no_new_privs", err}
@@ -80,6 +87,19 @@ func dropCapabilities(native bool) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
 	return unix.Capset(&header, &none[0])
+}
+
+// dropOthers takes the capabilities of every other thread of this process: what
+// is mounted from now on is mounted from outside. In a program that is linked with
+// C libraries not all threads are known; there, process 1 keeps them.
+func dropOthers() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	_, _, errno := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none)), 0)
+	if errno != 0 && errno != unix.ENOTSUP {
+		return errno
+	}
+	return nil
 }
 
 // dropBounding keeps programs from ever bringing capabilities. It takes
