@@ -7,6 +7,7 @@ import (
 
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/enforce"
+	"github.com/tether-sandbox/tether/internal/plan"
 	"github.com/tether-sandbox/tether/internal/world"
 	"github.com/tether-sandbox/tether/policy"
 )
@@ -65,4 +66,18 @@ func rounded(n int64) string {
 		}
 	}
 	return policy.SizeText(n)
+}
+
+// unnested says that the command wanted to build a sandbox, as bwrap and browsers
+// do, and what would let it.
+func unnested(p *plan.Plan, by enforce.Kind) Denial {
+	d := Denial{What: "a user namespace, in which programs build sandboxes of their own", Code: fault.SandboxViolation,
+		Rule: "a command makes none unless it is allowed to, which costs grades of write and secrets", Remedy: "--nested"}
+	switch {
+	case p.Identity.UID == 0:
+		d.Rule, d.Remedy = "a command that is root inside cannot make any", "run it as an ordinary user, or in a workspace of one, with --nested"
+	case by != enforce.Native:
+		d.Remedy = "--provider native --nested"
+	}
+	return d
 }

@@ -181,6 +181,9 @@ func result(pol policy.Policy, p *plan.Plan, out world.Outcome, look guard.Verdi
 		r.Denials = append(r.Denials, den)
 	}
 	r.Denials = append(r.Denials, limitsMet(pol.Limits, out)...)
+	if out.Met&enforce.MetNamespaces != 0 {
+		r.Denials = append(r.Denials, unnested(p, out.Provider))
+	}
 	switch {
 	case out.TimedOut:
 		r.Outcome, r.Exit = TimedOut, 124

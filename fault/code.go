@@ -20,7 +20,7 @@ const (
 	// SandboxSplitWorld: capabilities of one session point to different worlds.
 	SandboxSplitWorld Code = "SANDBOX_SPLIT_WORLD"
 	// SandboxViolation: a path lies outside the roots, is protected, or is not
-	// writable under this policy.
+	// writable under this policy; or a command wanted to build a sandbox of its own.
 	SandboxViolation Code = "SANDBOX_VIOLATION"
 	// CommandDenied: the guard refuses this command line.
 	CommandDenied Code = "COMMAND_DENIED"

@@ -43,6 +43,34 @@ func TestNestedDoor(t *testing.T) {
 	}
 }
 
+// TestNestedHint: a command that wanted to build a sandbox, by whichever program
+// and however often, is told once what would let it, and nobody else is.
+func TestNestedHint(t *testing.T) {
+	j := newNest(t)
+	for _, c := range []struct {
+		flags  []string
+		script string
+		want   string
+	}{
+		{nil, `exec unshare -Ur true`, "--nested"},
+		{nil, `for n in 1 2 3; do bwrap --ro-bind / / true; unshare -U true; done; true`, "--nested"},
+		{[]string{"--provider", "bwrap"}, `exec unshare -Ur true`, "--provider native --nested"},
+		{nil, `unshare -m true; mount -t tmpfs none /tmp; (sh -c 'exit 3'); true`, ""},
+		{[]string{"--nested"}, `exec unshare -Ur true`, ""},
+	} {
+		j.flags = append([]string{"--no-network"}, c.flags...)
+		denials, _ := j.report(c.script)["denials"].([]any)
+		got := []string{}
+		for _, d := range denials {
+			remedy, _ := d.(map[string]any)["remedy"].(string)
+			got = append(got, remedy)
+		}
+		if c.want == "" && len(got) != 0 || c.want != "" && (len(got) != 1 || got[0] != c.want) {
+			t.Errorf("%v %s: got the remedies %q, want %q", c.flags, c.script, got, c.want)
+		}
+	}
+}
+
 // TestNestedGrades: the switch costs what it says, and nothing else is needed.
 func TestNestedGrades(t *testing.T) {
 	j := newNest(t)

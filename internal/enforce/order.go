@@ -98,6 +98,9 @@ const (
 	MetMemory
 	// MetTreeCPU: all processes together, and not one alone, met it.
 	MetTreeCPU
+	// MetNamespaces is no limit: the command wanted a user namespace, in which
+	// sandboxes are built, and was refused.
+	MetNamespaces
 )
 
 // maxCPUs is more than any kernel has.

@@ -173,7 +173,7 @@ func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 	}
 	// Before there is a command, which may change our limits.
 	world := ownWorld(order, b)
-	pid, err := start(order, u)
+	pid, listener, err := start(order, u)
 	if err != nil {
 		return 0, err
 	}
@@ -187,7 +187,7 @@ func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 		return 0, &stage{"null device", err}
 	}
 	sendWith(Message{Kind: Started, Status: uint32(u.number())}, world...)
-	go obey(pid, order, u)
+	go obey(pid, order, u, told{listener: listener})
 	go holdCPU(order, u)
 	go watchProcesses(most)
 	ws, spent, err := reap(pid)
@@ -199,9 +199,10 @@ func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 
 // obey carries out the supervisor's requests. When the supervisor is gone, so
 // are we, and with us everything inside.
-func obey(pid int, order *enforce.Order, u *undertaker) {
+func obey(pid int, order *enforce.Order, u *undertaker, t told) {
 	var b [ReachLen]byte
 	for {
+		t.await()
 		n, err := unix.Read(FDControl, b[:])
 		if errors.Is(err, unix.EINTR) {
 			continue

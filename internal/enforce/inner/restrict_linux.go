@@ -23,42 +23,45 @@ const secureBits = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<6 | 1<<7
 
 // restrict takes everything away from the calling thread. Order matters: what
 // needs a capability comes before the capabilities go, the filter comes last.
-func restrict(order *enforce.Order) error {
+//
+// The descriptor is the filter's listener, or negative.
+func restrict(order *enforce.Order) (int, error) {
 	// Nothing but 0, 1 and 2 crosses to the command, whatever was inherited.
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return &stage{"descriptors", err}
+		return -1, &stage{"descriptors", err}
 	}
 	if err := joinKeyring(); err != nil {
-		return err
+		return -1, err
 	}
 	wall, done, err := secondWall(order)
 	defer done()
 	if err != nil {
-		return &stage{"landlock", err}
+		return -1, &stage{"landlock", err}
 	}
 	if err := limit(&order.Limits); err != nil {
-		return err
+		return -1, err
 	}
 	if err := dropCapabilities(order.Build); err != nil {
-		return &stage{"capabilities", err}
+		return -1, &stage{"capabilities", err}
 	}
 	if order.Build {
 		if err := dropOthers(); err != nil {
-			return &stage{"capabilities of process 1", err}
+			return -1, &stage{"capabilities of process 1", err}
 		}
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return &stage{"no_new_privs", err}
+		return -1, &stage{"no_new_privs", err}
 	}
 	if !wall.Empty() {
 		if err := landlock.Restrict(wall); err != nil {
-			return &stage{"landlock", err}
+			return -1, &stage{"landlock", err}
 		}
 	}
-	if err := seccomp.Load(order.Filter); err != nil {
-		return &stage{"seccomp", err}
+	listener, err := seccomp.Listen(order.Filter)
+	if err != nil {
+		return -1, &stage{"seccomp", err}
 	}
-	return nil
+	return listener, nil
 }
 
 // joinKeyring leaves the caller's session keyring.

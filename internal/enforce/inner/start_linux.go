@@ -28,11 +28,12 @@ func letGo(null int, terminal bool) error {
 }
 
 // start restricts one thread for good and starts the command from it. The
-// child inherits the thread's credentials and filters; the thread then ends.
-func start(order *enforce.Order, u *undertaker) (int, error) {
+// child inherits the thread's credentials and filters; the thread then ends. It
+// returns the process id, and the filter's listener, negative without one.
+func start(order *enforce.Order, u *undertaker) (int, int, error) {
 	type result struct {
-		pid int
-		err error
+		pid, listener int
+		err           error
 	}
 	done := make(chan result, 1)
 	var begin func()
@@ -44,23 +45,24 @@ func start(order *enforce.Order, u *undertaker) (int, error) {
 				select {}
 			}
 			pid, err := startLauncher(order, u)
-			done <- result{pid, err}
+			done <- result{pid, -1, err}
 			select {} // the launcher dies with this thread
 		}
 		spread(order.CPUs)
-		if err := confine(order); err != nil {
-			done <- result{0, err}
+		listener, err := confine(order)
+		if err != nil {
+			done <- result{0, -1, err}
 			return
 		}
 		pid, err := launch(order)
-		done <- result{pid, err}
+		done <- result{pid, listener, err}
 		// Stay until the process ends, so that nothing tied to this thread
 		// (such as a parent-death signal of a grandchild) fires early.
 		select {}
 	}
 	go begin()
 	r := <-done
-	return r.pid, r.err
+	return r.pid, r.listener, r.err
 }
 
 // spread lets the calling thread, and the command that it will start, use the
@@ -79,21 +81,23 @@ func spread(cpus []int) {
 
 // confine restricts the calling thread and refuses to go on unless it is then
 // exactly as strict as it must be. Bare orders ask for no sandbox.
-func confine(order *enforce.Order) error {
+// The descriptor is the filter's listener, or negative.
+func confine(order *enforce.Order) (int, error) {
 	if order.Bare {
 		if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
-			return err
+			return -1, err
 		}
-		return limit(&order.Limits)
+		return -1, limit(&order.Limits)
 	}
-	if err := restrict(order); err != nil {
-		return err
+	listener, err := restrict(order)
+	if err != nil {
+		return -1, err
 	}
 	if err := checkPosture(order); err != nil {
-		return &stage{"posture", err}
+		return -1, &stage{"posture", err}
 	}
 	if err := checkPlaces(order); err != nil {
-		return &stage{"places", err}
+		return -1, &stage{"places", err}
 	}
-	return nil
+	return listener, nil
 }

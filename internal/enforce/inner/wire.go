@@ -177,7 +177,8 @@ const (
 	Changed Kind = 'C'
 	// NoExec: the program itself could not be executed; Errno says why.
 	NoExec Kind = 'N'
-	// Limited: the command has met the limits in Status, an enforce.Met; What is
+	// Limited: the command has met the limits in Status, an enforce.Met, or was
+	// refused a user namespace; What is
 	// the folder that is full.
 	Limited Kind = 'L'
 	// Exited: the command ended with Status, a wait status.

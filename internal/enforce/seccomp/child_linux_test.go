@@ -23,6 +23,9 @@ type role struct {
 	Options *seccomp.Options
 	// Argv is what to execute; empty makes the probes.
 	Argv []string
+	// Asks makes so many user namespaces under the filter's listener, and prints
+	// how many were refused with EPERM, and how often that was told.
+	Asks int
 }
 
 func TestMain(m *testing.M) {
@@ -40,6 +43,10 @@ func TestMain(m *testing.M) {
 
 func child(r role) {
 	runtime.LockOSThread()
+	if r.Asks > 0 {
+		ask(r)
+		return
+	}
 	path := ""
 	if len(r.Argv) > 0 {
 		var err error
@@ -60,6 +67,36 @@ func child(r role) {
 	if err := json.NewEncoder(os.Stdout).Encode(results); err != nil {
 		die("report", err)
 	}
+}
+
+// ask makes user namespaces from this thread, while others answer.
+func ask(r role) {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		die("no_new_privs", err)
+	}
+	prog, err := seccomp.Compile(*r.Options)
+	if err != nil {
+		die("compile", err)
+	}
+	listener, err := seccomp.Listen(prog)
+	if err != nil {
+		die("listen", err)
+	}
+	told := 0
+	if listener >= 0 {
+		go func() {
+			for seccomp.Answer(listener, func() { told++ }) == nil {
+			}
+		}()
+	}
+	refused := 0
+	for range r.Asks {
+		if err := unix.Unshare(unix.CLONE_NEWUSER); err == unix.EPERM {
+			refused++
+		}
+	}
+	again, err := seccomp.Listen(prog)
+	fmt.Printf("refused %d told %d, a second one %v %v\n", refused, told, again, err)
 }
 
 // confine loads the filter of o on this thread; nil loads none.

@@ -23,6 +23,10 @@ const (
 
 	retAllow = 0x7fff0000
 	retErrno = 0x00050000
+	// retTell blocks the caller until a listener answers, or fails with ENOSYS
+	// where there is none. The kernel has no use for the lower half; we keep the
+	// error there.
+	retTell = 0x7fc00000
 
 	// maxLen is the kernel's limit on a program (BPF_MAXINSNS).
 	maxLen = 4096
@@ -169,7 +173,28 @@ func (e *emitter) decide(rules []Rule) error {
 	return nil
 }
 
-func refuse(e Errno) Insn { return Insn{Code: opReturn, K: retErrno | uint32(e)} }
+func refuse(e Errno) Insn {
+	if e == Told {
+		return Insn{Code: opReturn, K: retTell | uint32(EPERM)}
+	}
+	return Insn{Code: opReturn, K: retErrno | uint32(e)}
+}
+
+// tells says whether prog has something to tell a listener.
+func tells(prog []Insn) bool { return slices.ContainsFunc(prog, Insn.tells) }
+
+func (i Insn) tells() bool { return i.Code == opReturn && i.K&0xffff0000 == retTell }
+
+// untold returns prog with the same refusals, of which it tells nobody.
+func untold(prog []Insn) []Insn {
+	plain := slices.Clone(prog)
+	for i := range plain {
+		if plain[i].tells() {
+			plain[i].K = retErrno | plain[i].K&0xffff
+		}
+	}
+	return plain
+}
 
 // loaded is what A holds; the zero value is something else than an argument.
 type loaded struct{ offset, mask uint32 }

@@ -36,6 +36,9 @@ func (i Insn) text(at int) string {
 		if i.K&0xffff0000 == retErrno {
 			return "refuse " + Errno(i.K).String()
 		}
+		if i.tells() {
+			return "tell, refuse " + Errno(i.K).String()
+		}
 	}
 	return fmt.Sprintf("%#04x %d %d %#x", i.Code, i.Jt, i.Jf, i.K)
 }

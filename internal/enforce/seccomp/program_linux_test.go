@@ -218,3 +218,22 @@ func BenchmarkLoad(b *testing.B) {
 		}
 	}
 }
+
+// What is told is refused all the same: with a listener, with none since nothing
+// is to be told, and under a filter that lets nobody listen.
+func TestToldIsRefused(t *testing.T) {
+	plain, tells := usual(), usual()
+	tells.Tell = true
+	for _, c := range []struct {
+		o    *seccomp.Options
+		want string
+	}{
+		{plain, "refused 3 told 0, a second one -1 <nil>\n"},
+		{tells, "refused 3 told 3, a second one -1 <nil>\n"},
+	} {
+		out, err := command(t, role{Options: c.o, Asks: 3}).CombinedOutput()
+		if err != nil || string(out) != c.want {
+			t.Errorf("tell %v: got %v and %q, want %q", c.o.Tell, err, out, c.want)
+		}
+	}
+}

@@ -13,9 +13,9 @@
 //
 // What it cannot do: a filter sees numbers and register values, never memory.
 // It cannot judge paths, addresses or clone3's flags (hence clone3 is refused
-// as a whole), and a refused call leaves no trace for a report. Set-id bits in
-// chmod and open are not its business either; what they did is found after the
-// command settles.
+// as a whole), and a refused call leaves no trace for a report, but for those
+// that are [Told] of to whoever listens ([Listen]). Set-id bits in chmod and open
+// are not its business either; what they did is found after the command settles.
 //
 // Cost: since Linux 5.11 the kernel remembers, per filter, the calls that pass
 // without a look at their arguments, and does not run the filter for them. The
@@ -60,6 +60,8 @@ type Options struct {
 	// processes open: a sandbox with ipc and process namespaces of its own
 	// grants it.
 	Namespaced bool
+	// Tell gives what is Told to a listener, which must answer: see Listen.
+	Tell bool
 }
 
 // granted is the set of rules' conditions that o meets.
@@ -154,6 +156,8 @@ const (
 	ESOCKTNOSUPPORT Errno = 94
 	EOPNOTSUPP      Errno = 95
 	EAFNOSUPPORT    Errno = 97
+	// Told is EPERM, which under Options.Tell a listener gives.
+	Told Errno = 1<<15 | EPERM
 )
 
 // String returns the symbolic name.
@@ -177,6 +181,8 @@ func (e Errno) String() string {
 		return "EOPNOTSUPP"
 	case EAFNOSUPPORT:
 		return "EAFNOSUPPORT"
+	case Told:
+		return "EPERM, told"
 	}
 	return "errno " + strconv.Itoa(int(e))
 }

@@ -37,10 +37,16 @@ func Table() []Rule {
 // Rules returns the rules in force under o, in the table's order.
 func (o Options) Rules() []Rule {
 	have := o.granted()
-	return slices.DeleteFunc(Table(), func(r Rule) bool {
+	rules := slices.DeleteFunc(Table(), func(r Rule) bool {
 		_, exists := r.Number(o.Arch)
 		return !exists || r.Lift != 0 && have&r.Lift == r.Lift
 	})
+	for i := range rules {
+		if rules[i].Errno == Told && !o.Tell {
+			rules[i].Errno = EPERM
+		}
+	}
+	return rules
 }
 
 const none = -1 // the architecture lacks the call
@@ -83,9 +89,11 @@ const (
 	cloneSysvsem = 0x40000
 	cloneNewTime = 0x80 // for unshare; clone reads a signal there
 
+	cloneNewUser = 0x10000000
+
 	// cloneNewOwned are the namespaces that a user namespace can own, but for
 	// mounts and time.
-	cloneNewOwned = 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+	cloneNewOwned = 0x02000000 | 0x04000000 | 0x08000000 | cloneNewUser | 0x20000000 | 0x40000000
 
 	// unsharePlain are unshare's flags that make no namespace.
 	unsharePlain = cloneVM | cloneFS | cloneFiles | cloneSighand | cloneThread | cloneSysvsem
@@ -93,12 +101,15 @@ const (
 
 func namespaceRules() []Rule {
 	const u, m = LiftUserNS, LiftMounts
+	const sandboxes = "every privilege over namespaces of its own; sandboxes begin so, hence whoever built one is told what it takes"
 	upper := Cond{Arg: 0, High: true, Mask: allBits, Not: true, In: []uint32{0}}
 	return []Rule{
+		{"clone", 56, 220, Told, u, []Cond{anyOf(0, cloneNewUser)}, sandboxes},
 		{"clone", 56, 220, EPERM, u, []Cond{anyOf(0, cloneNewOwned)},
 			"privileges over a namespace open kernel code that is closed to ordinary users"},
 		{"clone", 56, 220, EPERM, m, []Cond{anyOf(0, cloneNewNS)}, "a mount namespace of its own could detach masks"},
 		{"clone3", 435, 435, ENOSYS, u | m, nil, "its flags lie in memory, out of sight; libraries fall back to clone"},
+		{"unshare", 272, 97, Told, u, []Cond{anyOf(0, cloneNewUser)}, sandboxes},
 		{"unshare", 272, 97, EPERM, u, []Cond{anyOf(0, cloneNewOwned|cloneNewTime)},
 			"privileges over a namespace open kernel code that is closed to ordinary users"},
 		// By what is known, since flags that imply a mount namespace were added.

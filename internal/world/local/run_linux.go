@@ -178,7 +178,7 @@ func order(p *plan.Plan, c world.Command, abi int, terminal bool) (enforce.Order
 	}
 	filter, err := seccomp.Compile(seccomp.Options{Arch: runtime.GOARCH, Inet: true, Unix: true, SetGID: !p.Identity.Root,
 		NestedUserNS: p.Policy.Nested, NestedMounts: p.Policy.Nested,
-		Namespaced: true})
+		Namespaced: true, Tell: true})
 	if err != nil {
 		return o, err
 	}
