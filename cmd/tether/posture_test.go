@@ -262,9 +262,9 @@ func (p posture) checkMounts(t testing.TB, j *jail, flags []string) {
 		want[n] = expected{}
 	}
 	if j.provider == "native" {
-		// What masks are cloned from, below the /dev/shm that is seen.
+		// What masks are cloned from, below the /dev/pts that is seen.
 		for _, source := range []string{"cover", "mask-dir", "mask-file"} {
-			want["/dev/shm/"+source] = expected{readonly: true, tolerated: true}
+			want["/dev/pts/"+source] = expected{readonly: true, tolerated: true}
 		}
 	}
 	for at, options := range p.mounts {

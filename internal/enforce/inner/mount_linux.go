@@ -89,9 +89,16 @@ func (b *builder) devices(s *enforce.Step) (string, error) {
 			return what + " " + l[0], err
 		}
 	}
-	// Shared memory is mounted there by a step of its own, which knows its size,
-	// and until then the sources of masks: nobody sees them below it.
-	if err := b.openKit(s.Dst + "/shm"); err != nil {
+	// Shared memory is mounted by a step of its own, which knows its size.
+	shm, err := b.make(s.Dst+"/shm", false)
+	if err != nil {
+		return "make shm", err
+	}
+	unix.Close(shm)
+	// The sources of masks lie below the terminals, where nobody sees them. Not
+	// below shared memory: browsers ask findmnt how much of that there is, and it
+	// counts what lies below, too.
+	if err := b.openKit(s.Dst + "/pts"); err != nil {
 		return "mount the mask sources", err
 	}
 	pts := enforce.Step{Dst: s.Dst + "/pts", Flags: enforce.Make}
