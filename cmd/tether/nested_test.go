@@ -155,22 +155,27 @@ func TestNestedBwrap(t *testing.T) {
 	}
 }
 
+// copyTether puts our program into the workspace, and gives the workspace, once
+// more, to somebody else where we are root.
+func (j *jail) copyTether(name string) {
+	j.t.Helper()
+	raw, err := os.ReadFile(binary)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(j.w, name), raw, 0o755)
+	}
+	if err == nil && os.Geteuid() == 0 {
+		err = exec.Command("chown", "-R", "54321:54321", j.w).Run()
+	}
+	if err != nil {
+		j.t.Fatal(err)
+	}
+}
+
 // TestNestedTether: Tether confines inside of Tether.
 func TestNestedTether(t *testing.T) {
 	j := newNest(t)
-	raw, err := os.ReadFile(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(j.w, "t"), raw, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	j.write("sub/own.key", j.secret+"\n")
-	if os.Geteuid() == 0 {
-		if err := exec.Command("chown", "-R", "54321:54321", j.w).Run(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	j.copyTether("t")
 	for _, flags := range [][]string{{"--nested", "--no-network"}, {"--nested"}} {
 		j.flags = flags
 		r := j.run(`cd sub; ../t run -- sh -c 'echo inner > new.txt; cat own.key; touch ../up; unshare -Ur true && echo nested; true'; echo "rc $?"; cat new.txt`)
