@@ -2,9 +2,10 @@ package secrets
 
 // Known is what searches found, kept from one to the next for as long as a watch
 // says nothing else: they list only the directories that it told of, and those
-// of which it cannot tell. What a hidden, locked or otherwise marked entry is by
-// now is looked at each time, since a file changes by its other names as well,
-// through descriptors, and by being mapped into memory.
+// of which it cannot tell. What an entry with a hidden mark is by now is looked at
+// each time, and under [Rules].Since so is every link and marked entry: a file
+// changes by its other names as well, through descriptors, and by being mapped
+// into memory.
 //
 // It is true for a tree that only this kernel changes and for the mounts that
 // stood when it was begun: where anything else may have happened, [Known.Forget]
