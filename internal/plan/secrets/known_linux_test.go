@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"testing"
@@ -158,7 +157,12 @@ func TestKnownIsWhatAWalkFinds(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer func() {
-			exec.Command("chmod", "-R", "u+rwx", top).Run()
+			filepath.WalkDir(top, func(path string, d os.DirEntry, _ error) error {
+				if d.IsDir() {
+					os.Chmod(path, 0o700) // it is called before the folder is read
+				}
+				return nil
+			})
 			os.RemoveAll(top)
 		}()
 		root := filepath.Join(top, "w")

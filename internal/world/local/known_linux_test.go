@@ -154,6 +154,54 @@ func TestKnownAcrossMounts(t *testing.T) {
 	}
 }
 
+// TestBorrowedWatch: a plan for no run uses the watch that stands, alone, and gives
+// it back; one that can no longer be relied on is not kept.
+func TestBorrowedWatch(t *testing.T) {
+	pol := policy.Default(t.TempDir())
+	at := World{Keep: &Keeper{}}
+	defer at.Keep.Close()
+	known := func() (bool, func()) {
+		k, done := at.known(pol, nil)
+		return k != nil, done
+	}
+	if got, done := known(); got {
+		t.Error("something is known without a watch")
+	} else {
+		done()
+	}
+	s := newStanding(t, pol.Workspace)
+	s.key = watchKey(pol)
+	at.Keep.putWatch(s)
+	got, done := known()
+	if !got {
+		t.Fatal("nothing is known by the watch")
+	}
+	if again, none := known(); again {
+		t.Error("two use one watch")
+	} else {
+		none()
+	}
+	done()
+	if at.Keep.watch != s {
+		t.Error("it was not given back")
+	}
+	other := pol
+	other.Protect.Hidden = []string{"x"}
+	if k, _ := at.known(other, nil); k != nil {
+		t.Error("what is known under one policy is known under another")
+	}
+	s.lost = true
+	if got, done = known(); got {
+		t.Error("a watch with gaps is relied on")
+	}
+	if done(); at.Keep.watch != nil {
+		t.Error("a watch with gaps is kept")
+	}
+	if (World{}).Keep.takeWatch(pol) != nil {
+		t.Error("no keeper has one")
+	}
+}
+
 // TestKnownAfterLoss: when events were lost, all of it is searched again.
 func TestKnownAfterLoss(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
