@@ -166,9 +166,10 @@ func (v *vigil) armAll() error {
 }
 
 // arm watches a folder. Where no more can be watched, what is goes on being so,
-// and the rest is looked at now and then.
+// and the rest is looked at now and then. A watch that goes on after the command
+// must have no gaps, so for it the command's end ends nothing.
 func (v *vigil) arm(path string) error {
-	err := v.tree.Add(path, func() bool { return v.ctx.Err() != nil })
+	err := v.tree.Add(path, func() bool { return v.stands == nil && v.ctx.Err() != nil })
 	if watch.Partly(err) {
 		if v.full, err = err, nil; v.stands != nil {
 			v.stands.full = v.full

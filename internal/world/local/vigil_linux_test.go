@@ -108,3 +108,28 @@ func TestArmTooDeep(t *testing.T) {
 		t.Errorf("%v; gaps: %v, %v", err, v.full, s.full)
 	}
 }
+
+// TestArmAtTheEnd: that a command ends while its folders are being watched leaves
+// no gap in a watch that goes on.
+func TestArmAtTheEnd(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(dir+"/a/b/c", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	over, end := context.WithCancel(t.Context())
+	end()
+	for _, stands := range []bool{false, true} {
+		tree, err := watch.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tree.Close()
+		v := &vigil{tree: tree, ctx: over}
+		if stands {
+			v.stands = &standing{tree: tree}
+		}
+		if err := v.arm(dir); stands != (err == nil) || stands != (tree.Len() == 4) {
+			t.Errorf("goes on %v: %d folders, %v", stands, tree.Len(), err)
+		}
+	}
+}
