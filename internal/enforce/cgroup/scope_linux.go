@@ -69,8 +69,9 @@ func (g *Group) move(pid int) error {
 		if err != nil {
 			return err
 		}
-		// What was started before it moved, and not seen, has not moved.
-		for _, n := range withChildren(pid, 0) {
+		// They move one by one, in any order, and nobody moves once there are groups
+		// below; what was started before its parent moved, and not seen, does not.
+		for _, n := range append(withChildren(pid, 0), g.holder.pid) {
 			if _, merr := moved(n, s.Unit); err == nil && merr != nil && stands("/proc/"+strconv.Itoa(n)) {
 				err = merr
 			}
