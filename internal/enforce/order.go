@@ -86,6 +86,11 @@ type Limits struct {
 // as the command's do.
 const OwnThreads = 24
 
+// LateThreads is how many of them may come after the command has started, and
+// those of what covers late secrets in its user namespace (8 and 2, as measured):
+// without them a command with a small limit could start nothing more.
+const LateThreads = 10
+
 // Met says which limits a command has met, as far as that can be seen.
 type Met uint32
 

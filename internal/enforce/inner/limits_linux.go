@@ -1,7 +1,6 @@
 package inner
 
 import (
-	"math"
 	"os"
 	"strconv"
 	"syscall"
@@ -15,8 +14,9 @@ import (
 // limit bounds this process, for good, and so the command that it starts.
 func limit(l *enforce.Limits) error {
 	// Our own threads count as the command's do, in its user namespace: those that
-	// there are are the command's on top, and we may have more. See holdProcesses.
-	procs := l.Processes + ownThreads()
+	// there are, and those that may come, are the command's on top. We may have
+	// more; see holdProcesses.
+	procs := l.Processes + ownThreads() + enforce.LateThreads
 	for _, e := range [...]struct {
 		name      string
 		resource  int
@@ -49,28 +49,26 @@ func limit(l *enforce.Limits) error {
 }
 
 // holdProcesses takes the room for more threads of ours, which we go on with, from
-// a command that has just been started, and returns how many it and we may be
-// together.
-func holdProcesses(pid int, l *enforce.Limits) (most int64, err error) {
+// a command that has just been started.
+func holdProcesses(pid int, l *enforce.Limits) error {
 	if l.Processes <= 0 {
-		return 0, nil
+		return nil
 	}
 	var own, its unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
-		return 0, err
+		return err
 	}
-	most = int64(min(own.Cur, math.MaxInt64))
 	if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, nil, &its); err != nil {
-		return most, unlessEnded(err)
+		return unlessEnded(err)
 	}
 	if its.Max > own.Cur { // and not less already, by its own hand
 		its = unix.Rlimit{Cur: min(its.Cur, own.Cur), Max: own.Cur}
 		if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, &its, nil); err != nil {
-			return most, unlessEnded(err)
+			return unlessEnded(err)
 		}
 	}
 	own.Cur = own.Max
-	return most, unix.Setrlimit(unix.RLIMIT_NPROC, &own)
+	return unix.Setrlimit(unix.RLIMIT_NPROC, &own)
 }
 
 // unlessEnded passes an error on, unless it says that there is no such process.
@@ -113,17 +111,18 @@ func met(order *enforce.Order) (m enforce.Met, full string) {
 	return m, full
 }
 
-// watchProcesses tells once that all processes are there that may be, also when
-// none of them is left at the end: the kernel keeps nothing of a fork that it
-// refused. It looks several times a second, where looking is cheap.
-func watchProcesses(most int64) {
+// watchProcesses tells once that more processes are there than were asked for, of
+// the few that are allowed on top: the kernel keeps nothing of a fork that it
+// refused, and none of them may be left at the end. It looks several times a
+// second, where looking is cheap.
+func watchProcesses(asked int64) {
 	const few = 1024
-	if most <= 0 || most > few {
+	if asked <= 0 || asked > few {
 		return
 	}
 	for {
 		begin := time.Now()
-		if inside() >= most {
+		if inside()-ownThreads() > asked {
 			send(Message{Kind: Limited, Status: uint32(enforce.MetProcesses)})
 			return
 		}

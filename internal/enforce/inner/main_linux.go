@@ -177,9 +177,8 @@ func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 	if err != nil {
 		return 0, err
 	}
-	var most int64
 	if order.Walls == nil {
-		if most, err = holdProcesses(pid, &order.Limits); err != nil {
+		if err := holdProcesses(pid, &order.Limits); err != nil {
 			return 0, &stage{"process limit", err}
 		}
 	}
@@ -189,7 +188,9 @@ func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 	sendWith(Message{Kind: Started, Status: uint32(u.number())}, world...)
 	go obey(pid, order, u, told{listener: listener})
 	go holdCPU(order, u)
-	go watchProcesses(most)
+	if order.Walls == nil {
+		go watchProcesses(order.Limits.Processes)
+	}
 	ws, spent, err := reap(pid)
 	if err == nil && ws != 0 {
 		tellMet(order, metBy(&order.Limits, ws, &spent))
