@@ -8,9 +8,8 @@ var maskCases = map[string]string{
 	"EC-004": "",
 	"EC-005": "",
 	"EC-009": "",
-	"EC-010": "limit: what appears while a command runs is hidden from it when it is seen (native, from 0.2 s after the start " +
-		"on), so that whoever waits for it can be faster; under bwrap it is seen by that command. The report says which. " +
-		"The next command does not see it.",
+	"EC-010": "limit: what appears while a command runs is hidden from it when it is seen (from 0.2 s after the start " +
+		"on), so that whoever waits for it can be faster. The report says so. The next command does not see it.",
 	"EC-011": "",
 	"EC-013": "limit: git's objects keep the content of a tracked file, where no mask reaches; a warning names the file and " +
 		"the way out. The file itself is hidden.",

@@ -115,7 +115,7 @@ func TestEC009(t *testing.T) {
 }
 
 // EC-010: a secret that is created after the start. The running command may see
-// it, which the report states; the next one does not. What native hides while a
+// it, which the report states; the next one does not. What is hidden while a
 // command runs is TestLateSecrets' to show.
 func TestEC010(t *testing.T) {
 	providers(t, func(t *testing.T, j *jail) {

@@ -17,8 +17,9 @@
 //	    |<------------- exit -------------|<------------ wait ------------|
 //	    |                                 X  the kernel kills all that is left
 //
-// The other threads of pid 1 keep the capabilities of the sandbox's own user
-// namespace: that, and being undumpable, keeps them out of the command's reach.
+// The other threads of pid 1 keep no capability, either; being undumpable keeps
+// them out of the command's reach. What has to be mounted later is mounted by a
+// joiner, from outside.
 // If the supervisor dies, its end of the control socket closes, pid 1 exits,
 // and the kernel kills the whole process namespace.
 package inner
