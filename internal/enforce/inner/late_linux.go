@@ -11,7 +11,7 @@ import (
 	"github.com/tether-sandbox/tether/internal/enforce"
 )
 
-// cover answers a request to carry out the steps in a file.
+// answer answers a request to carry out the steps in a file.
 func (c *coverer) answer(number uint32, fd int) {
 	f := os.NewFile(uintptr(fd), "steps")
 	defer f.Close()

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/enforce/inner"
 )
@@ -92,11 +94,10 @@ func dup(f *os.File) (*os.File, error) {
 		return nil, err
 	}
 	fd := -1
-	cerr := conn.Control(func(n uintptr) { fd, err = syscall.Dup(int(n)) })
+	cerr := conn.Control(func(n uintptr) { fd, err = unix.FcntlInt(n, unix.F_DUPFD_CLOEXEC, 3) })
 	if err := errors.Join(cerr, err); err != nil {
 		return nil, err
 	}
-	syscall.CloseOnExec(fd)
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
@@ -105,6 +106,7 @@ func dup(f *os.File) (*os.File, error) {
 func (j *joining) lost(p *Process) error {
 	p.HangUp()
 	<-p.done
+	<-p.over // it may have said why
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
