@@ -5,6 +5,7 @@ GO ?= go
 .PHONY: demo test build install bench vet lint race setup
 
 build:
+	@case "$$($(GO) env GOFLAGS)" in *benchwall*) echo "GOFLAGS take the second wall away: that is for bench alone" >&2; exit 1;; esac
 	$(GO) build -trimpath -ldflags "-s -w" -o bin/ ./cmd/...
 
 PREFIX ?= /usr/local

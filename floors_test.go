@@ -221,6 +221,29 @@ func TestPlainImports(t *testing.T) {
 	}
 }
 
+// TestWallTag: the one tag that takes something away is known to the package that
+// restricts, and to nobody else, so that no other code can come to depend on it.
+func TestWallTag(t *testing.T) {
+	var found []string
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		head, _, _ := strings.Cut(string(src), "\npackage ")
+		if strings.Contains(head, "//go:build") && strings.Contains(head, "benchwall") && path != "floors_test.go" {
+			found = append(found, filepath.ToSlash(path))
+		}
+		return nil
+	})
+	if want := []string{"internal/enforce/inner/raise_bench_linux.go", "internal/enforce/inner/raise_linux.go"}; err != nil || !slices.Equal(found, want) {
+		t.Errorf("got %v (%v), want %v", found, err, want)
+	}
+}
+
 // TestSmallProgram keeps out of cmd/tether, which starts for each command, what
 // only its second program needs.
 func TestSmallProgram(t *testing.T) {

@@ -2,7 +2,7 @@
 // turns, and prints medians and ratios. Times are never asserted: read the
 // ratios, on a quiet machine.
 //
-//	go run ./bench PATH-TO-TETHER [start|masks|walk|work|gate|log|mcp]
+//	go run ./bench PATH-TO-TETHER [start|masks|walk|work|wall|gate|log|mcp]
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 		return
 	}
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: bench PATH-TO-TETHER [start|masks|walk|work|gate|log|mcp]")
+		fmt.Fprintln(os.Stderr, "usage: bench PATH-TO-TETHER [start|masks|walk|work|wall|gate|log|mcp]")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2:]); err != nil {
@@ -48,7 +48,7 @@ func run(tether string, parts []string) error {
 	all := []struct {
 		name string
 		do   func() error
-	}{{"start", b.start}, {"masks", b.masks}, {"walk", b.walk}, {"work", b.work}, {"gate", b.gate}, {"log", b.log}, {"mcp", b.mcp}}
+	}{{"start", b.start}, {"masks", b.masks}, {"walk", b.walk}, {"work", b.work}, {"wall", b.wall}, {"gate", b.gate}, {"log", b.log}, {"mcp", b.mcp}}
 	for _, p := range all {
 		if len(parts) > 0 && !slices.Contains(parts, p.name) {
 			continue
@@ -336,15 +336,8 @@ func (b bench) work() error {
 	}
 	table("work inside: C", subjects, m, 0)
 
-	w = filepath.Join(b.top, "gowork")
-	if err := os.MkdirAll(w, 0o755); err != nil {
+	if w, err = b.goProgram(); err != nil {
 		return err
-	}
-	for name, text := range map[string]string{"go.mod": "module example.com/work\n\ngo 1.21\n",
-		"main.go": "package main\n\nimport (\n\t\"encoding/json\"\n\t\"fmt\"\n)\n\nfunc main() { b, _ := json.Marshal(1); fmt.Println(b) }\n"} {
-		if err := os.WriteFile(filepath.Join(w, name), []byte(text), 0o644); err != nil {
-			return err
-		}
 	}
 	// With all that it imports, whatever a cache holds: inside it is another one.
 	build = []string{"go", "build", "-a", "-o", "a.out", "."}
@@ -357,4 +350,19 @@ func (b bench) work() error {
 	}
 	table("work inside: Go", subjects, m, 0)
 	return nil
+}
+
+// goProgram is a workspace with a program that imports something.
+func (b bench) goProgram() (string, error) {
+	w := filepath.Join(b.top, "gowork")
+	if err := os.MkdirAll(w, 0o755); err != nil {
+		return "", err
+	}
+	for name, text := range map[string]string{"go.mod": "module example.com/work\n\ngo 1.21\n",
+		"main.go": "package main\n\nimport (\n\t\"encoding/json\"\n\t\"fmt\"\n)\n\nfunc main() { b, _ := json.Marshal(1); fmt.Println(b) }\n"} {
+		if err := os.WriteFile(filepath.Join(w, name), []byte(text), 0o644); err != nil {
+			return "", err
+		}
+	}
+	return w, nil
 }

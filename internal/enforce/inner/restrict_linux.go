@@ -12,8 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tether-sandbox/tether/internal/enforce"
-	"github.com/tether-sandbox/tether/internal/enforce/landlock"
-	"github.com/tether-sandbox/tether/internal/enforce/seccomp"
 )
 
 // secureBits keep uid 0 inside from meaning anything, for good: NOROOT (bit 0),
@@ -33,7 +31,7 @@ func restrict(order *enforce.Order) (int, error) {
 	if err := joinKeyring(); err != nil {
 		return -1, err
 	}
-	wall, done, err := secondWall(order)
+	wall, done, err := planWall(order)
 	defer done()
 	if err != nil {
 		return -1, &stage{"landlock", err}
@@ -52,16 +50,7 @@ func restrict(order *enforce.Order) (int, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return -1, &stage{"no_new_privs", err}
 	}
-	if !wall.Empty() {
-		if err := landlock.Restrict(wall); err != nil {
-			return -1, &stage{"landlock", err}
-		}
-	}
-	listener, err := seccomp.Listen(order.Filter)
-	if err != nil {
-		return -1, &stage{"seccomp", err}
-	}
-	return listener, nil
+	return raiseWall(wall, order.Filter)
 }
 
 // joinKeyring leaves the caller's session keyring.
@@ -126,7 +115,7 @@ func dropBounding() error {
 // be started, is not exactly as strict as it must be.
 func checkPosture(order *enforce.Order) error {
 	want := map[string]string{"CapInh": "0", "CapPrm": "0", "CapEff": "0", "CapBnd": "0", "CapAmb": "0",
-		"NoNewPrivs": "1", "Seccomp": "2"}
+		"NoNewPrivs": "1", "Seccomp": filtered}
 	if err := checkStatus(want); err != nil {
 		return err
 	}
