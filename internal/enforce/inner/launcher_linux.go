@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -195,6 +197,9 @@ func ruleset(order *enforce.Order) (landlock.Ruleset, error) {
 	}
 	for i := range order.Steps {
 		s := &order.Steps[i]
+		if s.Do == enforce.MaskFile || s.Do == enforce.MaskDir {
+			continue // no rule; see checkHidden
+		}
 		if s.Do != enforce.Allow {
 			return r, &stepError{step: s, what: "allow", err: errors.New("not a step for walls")}
 		}
@@ -281,8 +286,48 @@ func checkWalls(order *enforce.Order, bounded bool) error {
 	if err := opens(order.Walls.Closed); !errors.Is(err, unix.EACCES) {
 		return fmt.Errorf("the walls do not stand: opening what no rule opens says %v", err)
 	}
+	if err := checkHidden(order); err != nil {
+		return err
+	}
 	if order.Walls.Gate != 0 {
 		return checkPort()
+	}
+	return nil
+}
+
+// checkHidden makes sure that what must stay closed is where it was, where it
+// turns out to be closed. Walls go by where a file lies: somewhere else it could
+// have come under a rule.
+func checkHidden(order *enforce.Order) error {
+	times := 1
+	if order.Wary {
+		times = looks
+	}
+	for ; ; time.Sleep(time.Duration(rand.Int64N(int64(3 * time.Millisecond)))) {
+		for i := range order.Steps {
+			if s := &order.Steps[i]; s.Do != enforce.Allow {
+				if err := hidden(s); err != nil {
+					return err
+				}
+			}
+		}
+		if times--; times == 0 {
+			return nil
+		}
+	}
+}
+
+func hidden(s *enforce.Step) error {
+	if err := opens(s.Dst); s.Do == enforce.MaskFile && !errors.Is(err, unix.EACCES) {
+		return fmt.Errorf("%w: opening %s, which must be closed, says %v", errChanged, s.Dst, err)
+	}
+	var st unix.Stat_t
+	err := unix.Lstat(s.Dst, &st)
+	if errors.Is(err, unix.EACCES) || s.Ino == 0 {
+		return nil // a folder on the way is closed to the command's ids
+	}
+	if err != nil || st.Dev != s.Dev || st.Ino != s.Ino {
+		return fmt.Errorf("%w: %s is not what it was: %v", errChanged, s.Dst, err)
 	}
 	return nil
 }
@@ -307,7 +352,7 @@ func checkPort() error {
 }
 
 func opens(path string) error {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err == nil {
 		unix.Close(fd)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/plan"
+	"github.com/tether-sandbox/tether/internal/plan/secrets"
 )
 
 // Entry is one entry of a folder of the host.
@@ -26,6 +27,8 @@ type Entry struct {
 	Name string
 	// Dir is a folder, Link a symbolic link.
 	Dir, Link bool
+	// Dev and Ino are what it is.
+	Dev, Ino uint64
 }
 
 // Host is what a translation asks of the machine.
@@ -44,7 +47,9 @@ type Host struct {
 
 // World is what a plan comes to.
 type World struct {
-	// Steps are Dir and File in the private folder, to be made before; then Allow.
+	// Steps are Dir and File in the private folder, to be made before; then Allow;
+	// then MaskFile, for what must turn out to be where it was, and closed, and
+	// MaskDir, in which names can be seen.
 	Steps []enforce.Step
 	// Env is the command's environment.
 	Env []string
@@ -66,7 +71,7 @@ func Translate(p *plan.Plan, host Host) (World, error) {
 			}
 		}
 	}
-	t := &translator{p: p, host: host, rules: map[string]enforce.Flags{}}
+	t := &translator{p: p, host: host, rules: map[string]enforce.Flags{}, known: map[string]plan.Root{}}
 	t.move()
 	t.close()
 	for i := range p.Views {
@@ -80,7 +85,7 @@ func Translate(p *plan.Plan, host Host) (World, error) {
 		t.allow = append(t.allow, enforce.Step{Do: enforce.Allow, Dst: path, Flags: flags, Dev: t.known[path].Dev, Ino: t.known[path].Ino})
 	}
 	slices.SortFunc(t.allow, func(a, b enforce.Step) int { return cmp.Compare(a.Dst, b.Dst) })
-	return World{Steps: append(t.made, t.allow...), Env: t.environment(p.Env)}, nil
+	return World{Steps: slices.Concat(t.made, t.allow, t.kept()), Env: t.environment(p.Env)}, nil
 }
 
 type translator struct {
@@ -186,9 +191,6 @@ func (t *translator) view(v *plan.View) error {
 	if v.Origin == plan.Toolchain {
 		flags |= enforce.Optional
 	}
-	if t.known == nil {
-		t.known = map[string]plan.Root{}
-	}
 	t.known[v.Path] = v.Root
 	switch {
 	case v.Writable:
@@ -214,6 +216,41 @@ func (t *translator) hidden(path string) bool {
 	return false
 }
 
+// kept lists what the plan hides in folders that are only read. No rule opens
+// where it lies; somewhere else, one could.
+func (t *translator) kept() (out []enforce.Step) {
+	add := func(do enforce.Verb, path string, dev, ino uint64) {
+		shown := false
+		for i := range t.p.Views {
+			v := &t.p.Views[i]
+			if path != v.Path && !below(path, v.Path) && v.Path != "/" {
+				continue
+			}
+			if v.Writable {
+				return // it is open, as the grade says
+			}
+			shown = true
+		}
+		if shown {
+			out = append(out, enforce.Step{Do: do, Dst: path, Dev: dev, Ino: ino})
+		}
+	}
+	for i := range t.p.Masks {
+		m := &t.p.Masks[i]
+		do := enforce.MaskFile
+		if m.Kind == secrets.MaskDir {
+			do = enforce.MaskDir
+		}
+		add(do, m.Path, m.Dev, m.Ino)
+	}
+	for i := range t.p.Locks {
+		if l := &t.p.Locks[i]; Conceals(l) {
+			add(enforce.MaskFile, l.Path, l.Dev, l.Ino)
+		}
+	}
+	return out
+}
+
 // open adds a rule; of two for one path both hold.
 func (t *translator) open(path string, flags enforce.Flags) {
 	if have, ok := t.rules[path]; ok {
@@ -232,6 +269,7 @@ func (t *translator) round(dir string, flags enforce.Flags) error {
 	t.open(dir, enforce.Listing|enforce.ReadOnly|enforce.NoExec|enforce.Gone)
 	for _, e := range entries {
 		path := dir + "/" + e.Name
+		t.known[path] = plan.Root{Dev: e.Dev, Ino: e.Ino}
 		switch {
 		case e.Link || t.closed[path]:
 		case e.Dir && t.around[path]:

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -35,7 +36,7 @@ func Start(p *plan.Plan, private string, gate uint16, job enforce.Job) (enforce.
 	if err != nil {
 		return nil, err
 	}
-	job.Order.Steps = w.Steps[len(w.Steps)-allows(w.Steps):]
+	job.Order.Steps = w.Steps[slices.IndexFunc(w.Steps, func(s enforce.Step) bool { return s.Do == enforce.Allow }):]
 	job.Order.Env, job.Order.Walls = w.Env, order
 	order.Gate = gate
 	program := &supervise.Direct{Path: "/proc/self/exe", Args: []string{inner.Name}, Env: []string{"GOGC=off"},
@@ -94,15 +95,6 @@ func explain(m inner.Message) error {
 		return fault.Wrap(fault.IsolationUnavailable, m.What, plan.ErrChanged)
 	}
 	return fault.New(fault.IsolationUnavailable, "inside the walls: "+m.What)
-}
-
-func allows(steps []enforce.Step) (n int) {
-	for i := range steps {
-		if steps[i].Do == enforce.Allow {
-			n++
-		}
-	}
-	return n
 }
 
 // build makes the private places, and the file that must turn out closed.
@@ -179,7 +171,12 @@ func list(dir string) ([]Entry, error) {
 	}
 	out := make([]Entry, 0, len(entries))
 	for _, e := range entries {
-		out = append(out, Entry{e.Name(), e.IsDir(), e.Type()&os.ModeSymlink != 0})
+		var st unix.Stat_t
+		if unix.Fstatat(int(f.Fd()), e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			continue // gone, or closed to us
+		}
+		kind := st.Mode & unix.S_IFMT
+		out = append(out, Entry{Name: e.Name(), Dir: kind == unix.S_IFDIR, Link: kind == unix.S_IFLNK, Dev: st.Dev, Ino: st.Ino})
 	}
 	return out, nil
 }
