@@ -20,6 +20,9 @@ type Event struct {
 	// Folder says that the entry is a folder, New that it appeared: was made or
 	// moved there.
 	Folder, New bool
+	// From is the path that an entry was moved from, if that is known: it lay in a
+	// folder that was watched.
+	From string
 	// Links says that something about the entry itself changed, such as how many
 	// names it has.
 	Links bool
@@ -60,9 +63,9 @@ const (
 
 // raw is an event as the kernel tells it.
 type raw struct {
-	wd   int32
-	mask uint32
-	name string
+	wd           int32
+	mask, cookie uint32
+	name         string
 }
 
 // eventHead is the length of an inotify_event before its name.
@@ -85,7 +88,7 @@ func decode(b []byte) (out []raw, lost bool) {
 				break
 			}
 		}
-		out = append(out, raw{int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:]), string(name)})
+		out = append(out, raw{int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:]), binary.NativeEndian.Uint32(b[8:]), string(name)})
 		b = b[eventHead+int(size):]
 	}
 	return out, false

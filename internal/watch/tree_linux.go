@@ -30,6 +30,11 @@ type Tree struct {
 	// that it may have happened in any, since Touched was asked.
 	touched map[int32]bool
 	all     bool
+	// left is what was moved away last: what tells where it came follows.
+	left struct {
+		cookie uint32
+		path   string
+	}
 }
 
 // share is the part of all the watches that a user may have which one tree
@@ -275,7 +280,14 @@ func (t *Tree) Next(deadline time.Time) ([]Event, error) {
 		case r.mask&unmounted != 0:
 			lost = true
 		case known && r.name != "":
-			out = append(out, Event{Dir: dir, Name: r.name, Folder: r.mask&folder != 0, New: r.mask&(created|movedTo) != 0, Links: r.mask&attrib != 0})
+			e := Event{Dir: dir, Name: r.name, Folder: r.mask&folder != 0, New: r.mask&(created|movedTo) != 0, Links: r.mask&attrib != 0}
+			switch {
+			case r.mask&movedFrom != 0:
+				t.left.cookie, t.left.path = r.cookie, e.Path()
+			case r.mask&movedTo != 0 && r.cookie == t.left.cookie:
+				e.From = t.left.path
+			}
+			out = append(out, e)
 		}
 	}
 	if lost {

@@ -66,7 +66,9 @@ func TestTree(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "a"), moved); err != nil {
 		t.Fatal(err)
 	}
-	until(t, tree, func(e Event) bool { return e == Event{Dir: dir, Name: "c", Folder: true, New: true} })
+	until(t, tree, func(e Event) bool {
+		return e == Event{Dir: dir, Name: "c", Folder: true, New: true, From: filepath.Join(dir, "a")}
+	})
 	if err := tree.Add(moved, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func (s *survey) take(f Finding, q *ward, name string) (Finding, error) {
 		return left(f), err
 	}
 	defer unix.Close(fd)
-	return takeAt(fd, dir, base, f, q, name)
+	return s.takeAt(fd, dir, base, f, q, name)
 }
 
 // vanished says whether a name leads nowhere, or to something else, by now.
@@ -133,7 +133,7 @@ func left(f Finding) Finding {
 	return f
 }
 
-func takeAt(fd int, dir, base string, f Finding, q *ward, name string) (Finding, error) {
+func (s *survey) takeAt(fd int, dir, base string, f Finding, q *ward, name string) (Finding, error) {
 	f.Action = Quarantined
 	h, err := handleAt(fd, base)
 	if vanished(err) {
@@ -148,6 +148,9 @@ func takeAt(fd int, dir, base string, f Finding, q *ward, name string) (Finding,
 		return left(f), err
 	}
 	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
+	if s.early != nil && f.Kind == KindLink && st.Mode&unix.S_IFMT != unix.S_IFLNK {
+		return gone(f), nil // the command has put something else there
+	}
 	if isDir {
 		_, _ = grant(h, 0o700) // a folder must be writable itself to be moved
 	}
@@ -156,6 +159,13 @@ func takeAt(fd int, dir, base string, f Finding, q *ward, name string) (Finding,
 		flag = unix.AT_REMOVEDIR
 	}
 	unlink := func() error { return unix.Unlinkat(fd, base, flag) }
+	if !s.early.room(&st) {
+		q = nil
+		if !isDir && forced(fd, unlink) == nil {
+			f.Action, f.What = Removed, f.What+"; too much had been kept already to keep it"
+			return f, nil
+		}
+	}
 	if q != nil {
 		err = forced(fd, func() error { return unix.Renameat(fd, base, q.fd, name) })
 		switch {

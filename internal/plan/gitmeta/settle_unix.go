@@ -106,7 +106,7 @@ func (s *survey) carryOut(todo []action, quarantine string) ([]Finding, error) {
 	}
 	var q *ward
 	lost := ""
-	if len(records) > 0 {
+	if len(records) > 0 && !s.early.full() {
 		var err error
 		if q, err = openWard(quarantine, records); err != nil {
 			// What it is all about can be done without.
@@ -205,10 +205,13 @@ func (s *survey) rewrite(f Finding, keep []string, q *ward, name string) (Findin
 	}
 	defer unix.Close(fd)
 	done, err := s.rewriteAt(fd, dir, base, keep, q, name)
-	if err != nil {
-		return takeAt(fd, dir, base, f, q, name)
+	if s.early != nil && errors.Is(err, errMoved) {
+		return gone(f), nil // the look that follows sees what it is now
 	}
-	if done && q != nil {
+	if err != nil {
+		return s.takeAt(fd, dir, base, f, q, name)
+	}
+	if done && q != nil && there(q.fd, name) {
 		f.QuarantinedTo = filepath.Join(q.path, name)
 	}
 	return f, nil
@@ -246,10 +249,12 @@ func (s *survey) rewriteAt(fd int, dir, base string, keep []string, q *ward, nam
 	}) {
 		return false, errNotClean
 	}
-	if q != nil {
+	if q != nil && s.early.room(&st) {
 		if err := writeNew(q.fd, name, bytes.NewReader(raw), nil); err != nil {
 			return false, err
 		}
+	} else {
+		q = nil
 	}
 	// Nobody can have made what nobody can foresee.
 	temp := base[:min(len(base), 100)] + ".tether-" + rand.Text()
@@ -257,7 +262,10 @@ func (s *survey) rewriteAt(fd int, dir, base string, keep []string, q *ward, nam
 		if err := writeNew(fd, temp, bytes.NewReader(clean), &st); err != nil {
 			return err
 		}
-		err := unix.Renameat(fd, temp, fd, base)
+		err := s.still(fd, base, &st)
+		if err == nil {
+			err = unix.Renameat(fd, temp, fd, base)
+		}
 		if err != nil {
 			_ = unix.Unlinkat(fd, temp, 0)
 		}
@@ -269,4 +277,17 @@ func (s *survey) rewriteAt(fd int, dir, base string, keep []string, q *ward, nam
 	return err == nil, err
 }
 
-var errNotClean = errors.New("executable entries would stay")
+var (
+	errNotClean = errors.New("executable entries would stay")
+	errMoved    = errors.New("it changes right now")
+)
+
+// still says, while a command runs, whether a file is what it was a moment ago:
+// what the user's own git writes meanwhile must not be lost.
+func (s *survey) still(fd int, base string, was *unix.Stat_t) error {
+	var st unix.Stat_t
+	if s.early == nil || unix.Fstatat(fd, base, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && identity(&st) == identity(was) {
+		return nil
+	}
+	return errMoved
+}

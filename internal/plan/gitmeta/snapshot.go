@@ -27,6 +27,10 @@ type Snapshot struct {
 	Commons []string
 	// Closed are folders of git's, by device and inode, that could not be read.
 	Closed []string
+
+	// dirs says which folders the git directories were, by path. It is not kept:
+	// only [Early] needs it.
+	dirs map[string]string
 }
 
 // HookDir is a hooks folder that configuration names.

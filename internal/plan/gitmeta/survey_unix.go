@@ -27,6 +27,10 @@ type survey struct {
 	// be read then stay as they are.
 	before map[string]Item
 	closed []string
+	// dirs says which folders the git directories are, by path.
+	dirs map[string]string
+	// early, when not nil, says that the command still runs.
+	early *Early
 }
 
 type root struct {
@@ -36,7 +40,7 @@ type root struct {
 
 // openSurvey opens the workspace and the common directories outside it.
 func openSurvey(workspace string, commons []string) (*survey, error) {
-	s := &survey{ws: workspace, seen: map[string]bool{}, items: map[string]Item{}}
+	s := &survey{ws: workspace, seen: map[string]bool{}, items: map[string]Item{}, dirs: map[string]string{}}
 	for _, p := range append([]string{workspace}, commons...) {
 		fd, err := unix.Open(p, openPlace, 0)
 		if err == unix.ENOENT && p != workspace {
@@ -144,13 +148,16 @@ func (s *survey) open(fd int) bool {
 	if unix.Fstat(fd, &st) != nil {
 		return false
 	}
-	id := fmt.Sprintf("%d:%d", st.Dev, st.Ino)
+	id := whichFile(&st)
 	if !s.after {
 		s.closed = append(s.closed, id)
 		return false
 	}
 	return !slices.Contains(s.closed, id) && chmodFD(fd, uint32(st.Mode)|0o700) == nil
 }
+
+// whichFile names a file, whatever it is called.
+func whichFile(st *unix.Stat_t) string { return fmt.Sprintf("%d:%d", st.Dev, st.Ino) }
 
 // commonsOf lists the verified common directories outside the workspace.
 func commonsOf(workspace string, repos []Repo) []string {
@@ -193,7 +200,7 @@ func Take(workspace string, repos []Repo) (Snapshot, error) {
 		}
 	}
 	s.all(repos, snap)
-	snap.Items, snap.Closed = s.items, s.closed
+	snap.Items, snap.Closed, snap.dirs = s.items, s.closed, s.dirs
 	return snap, nil
 }
 
@@ -204,6 +211,11 @@ func (s *survey) all(repos []Repo, snap Snapshot) {
 			s.repo(r, snap)
 		}
 	}
+	s.tree(snap)
+}
+
+// tree looks at what configuration named before the command.
+func (s *survey) tree(snap Snapshot) {
 	for _, p := range snap.Includes {
 		s.links(p)
 		s.one(p, Item{Role: RoleConfig})
@@ -250,6 +262,11 @@ func (s *survey) gitDir(g string, depth int) {
 		return
 	}
 	defer unix.Close(fd)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || s.early != nil && !s.early.knows(g, &st) {
+		return
+	}
+	s.dirs[g] = whichFile(&st)
 	s.at(fd, g, "config", Item{Role: RoleConfig})
 	s.at(fd, g, "config.worktree", Item{Role: RoleConfig})
 	s.at(fd, g, "commondir", Item{Role: RoleCommonDir})

@@ -124,11 +124,11 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 	disks := guardDisks(p, out.Provider, proc.Kill)
 	used := guardTime(bounds, job.Order.Limits.CPUSeconds, proc.Kill)
 	doors.serve(proc)
-	looking := lookAfter(p, proc, early, out.Provider)
+	looking := lookAfter(p, proc, early, out.Provider, before)
 	set := streams.set
 	set.Start()
 	ended, err := attend(ctx, proc, c, &out)
-	looking.report(&out)
+	looking.report(&out, before)
 	if low, killed := disks.end(); killed || ended.Status != 0 {
 		out.LowDisk = low
 	}

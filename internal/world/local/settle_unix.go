@@ -29,6 +29,8 @@ type record struct {
 	remembered
 	// dead is what runs that died had left, and what was done about it.
 	dead []gitmeta.Finding
+	// early is what was done while the command ran.
+	early []gitmeta.Finding
 
 	file *os.File // locked as long as we live; nil when nothing is watched
 	name string   // of file
@@ -175,7 +177,7 @@ func (r *record) settle(p *plan.Plan) ([]gitmeta.Finding, error) {
 		_ = os.Remove(r.name)
 	}
 	r.file.Close()
-	return append(r.dead, found...), err
+	return append(append(r.dead, r.early...), found...), err
 }
 
 // drop forgets the record of a command that did not run.

@@ -25,11 +25,17 @@ import (
 // the plan is made anew, then what is missing is put into the world of the
 // command, and only then is it asked what happened meanwhile.
 type vigil struct {
-	p     *plan.Plan
-	proc  enforce.Process
-	live  *live // may be nil
-	begin time.Time
-	wants wants
+	p    *plan.Plan
+	proc enforce.Process
+	// covers says that the provider can change a world that stands.
+	covers bool
+	// blind says that it turned out not to: then only prompt goes on.
+	blind bool
+	// prompt is what takes back what the host would run; it may be nil.
+	prompt *prompt
+	live   *live // may be nil
+	begin  time.Time
+	wants  wants
 
 	ctx  context.Context
 	end  context.CancelFunc
@@ -52,13 +58,18 @@ type vigil struct {
 // over by then, which are most, pay nothing for it.
 const vigilAfter = 200 * time.Millisecond
 
-// lookAfter begins the vigil of a command; nil where the provider cannot change
-// a world that stands.
-func lookAfter(p *plan.Plan, proc enforce.Process, early *warm, kind enforce.Kind) *vigil {
-	if kind != enforce.Native && kind != enforce.Bwrap || p.Policy.Profile == policy.FullAccess {
+// lookAfter begins the vigil of a command; nil where there is nothing to be done:
+// the provider cannot change a world that stands, and the record of what was
+// there before is empty.
+func lookAfter(p *plan.Plan, proc enforce.Process, early *warm, kind enforce.Kind, before *record) *vigil {
+	v := &vigil{p: p, proc: proc, begin: time.Now(), done: make(chan struct{}), warmed: make(chan error, 1)}
+	v.covers = (kind == enforce.Native || kind == enforce.Bwrap) && p.Policy.Profile != policy.FullAccess
+	if kind == enforce.Native || kind == enforce.Bwrap || kind == enforce.Landlock {
+		v.prompt = newPrompt(before, p.StateDir)
+	}
+	if !v.covers && v.prompt == nil {
 		return nil
 	}
-	v := &vigil{p: p, proc: proc, begin: time.Now(), done: make(chan struct{}), warmed: make(chan error, 1)}
 	if early != nil {
 		v.live, v.stands = early.live, early.watch
 	}
@@ -101,12 +112,21 @@ func (v *vigil) run() {
 }
 
 // report ends the vigil and tells what came of it.
-func (v *vigil) report(out *world.Outcome) {
+func (v *vigil) report(out *world.Outcome, before *record) {
 	if v == nil {
 		return
 	}
 	v.end()
 	<-v.done
+	if v.prompt != nil {
+		before.early = v.prompt.tally.list(v.p.Workspace.Path)
+	}
+	if !v.covers {
+		if v.out.WhyNot != "" {
+			out.Notes = append(out.Notes, "what the host's git would run was looked for at the end alone: "+v.out.WhyNot)
+		}
+		return
+	}
 	for path, s := range v.wants.late {
 		if isMask(&s) {
 			v.out.Hidden = append(v.out.Hidden, path)
@@ -126,7 +146,9 @@ func (v *vigil) keep() error {
 		return err
 	}
 	v.wants.init(v.p, rules, v.begin)
-	go v.warmUp()
+	if v.covers {
+		go v.warmUp()
+	}
 	if v.stands != nil {
 		v.wants.all, v.out.Watched, v.full = false, true, v.stands.full
 		v.tree = v.stands.tree
@@ -195,12 +217,21 @@ const (
 // stay acts on what happens until the vigil is over.
 func (v *vigil) stay() (err error) {
 	events, failed := v.listen()
-	l := newLooks()
-	if v.stands != nil && v.full == nil {
+	l, q := newLooks(), v.prompt
+	if v.stands != nil && v.full == nil || !v.covers {
 		l.due = time.Time{} // nothing happened since the plan was made
 	}
 	l.set()
+	if q == nil {
+		q = &prompt{pace: pace{timer: time.NewTimer(0)}}
+	} else if v.stands == nil || v.full != nil {
+		q.lookAtAll()
+	}
+	q.set()
 	defer func() {
+		if q.busy {
+			q.end(<-q.done)
+		}
 		v.tree.Wake()
 		for list := range events { // until nobody reads the watch any more
 			v.leave(list)
@@ -221,13 +252,21 @@ func (v *vigil) stay() (err error) {
 			return err
 		case err := <-v.warmed:
 			if errors.Is(err, enforce.ErrStands) {
-				return err
+				if err := v.goBlind(err); err != nil {
+					return err
+				}
 			}
 		case list := <-events:
 			seen := time.Now()
 			hot, err := v.quick(list, seen)
-			if err != nil {
+			if err = v.goBlind(err); err != nil {
 				return err
+			}
+			if err := v.tellPrompt(list); err != nil {
+				return err
+			}
+			if v.blind || !v.covers {
+				break
 			}
 			if hot {
 				l.want(seen, seen)
@@ -235,18 +274,52 @@ func (v *vigil) stay() (err error) {
 				l.want(seen.Add(lazy), time.Time{})
 			}
 		case <-l.timer.C:
-			if !l.busy && !l.due.IsZero() && !time.Now().Before(l.due) {
+			if l.ready() && !v.blind {
 				v.wants.start()
 				l.begin(v.ctx, v.p)
 			}
 		case now := <-l.done:
-			l.end()
-			if err := v.look(l, now); err != nil {
+			l.rest()
+			if err := v.goBlind(v.look(l, now)); err != nil {
 				return err
+			}
+		case <-q.timer.C:
+			if q.ready() {
+				q.begin()
+			}
+		case d := <-q.done:
+			q.end(d)
+			if v.full != nil {
+				q.lookAtAll()
 			}
 		}
 		l.set()
+		q.set()
 	}
+}
+
+// goBlind lets a vigil that cannot cover anything go on with what needs no cover.
+func (v *vigil) goBlind(err error) error {
+	if v.prompt == nil || !errors.Is(err, enforce.ErrStands) {
+		return err
+	}
+	v.blind, v.failed = true, err
+	return nil
+}
+
+// tellPrompt tells of events what takes back.
+func (v *vigil) tellPrompt(list []watch.Event) error {
+	if v.prompt == nil {
+		return nil
+	}
+	for _, e := range list {
+		if v.prompt.note(e) {
+			if err := v.arm(e.Path()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // leave looks after what happened at the very end: a watch that goes on must
@@ -312,6 +385,9 @@ func (v *vigil) quick(events []watch.Event, seen time.Time) (hot bool, err error
 		}
 		if err != nil {
 			return true, err
+		}
+		if !v.covers || v.blind {
+			continue
 		}
 		found, more := v.wants.judge(v.ctx, e)
 		masks, hot = append(masks, found...), hot || more

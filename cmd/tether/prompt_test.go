@@ -1,0 +1,207 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tether-sandbox/tether/internal/need"
+)
+
+// during runs shell text inside with --json, and host outside once the script has
+// made the file "planted" and for as long as the script waits for "over".
+func (j *jail) during(script string, host func()) map[string]any {
+	j.t.Helper()
+	cmd := j.command("--json", "--timeout", "60s", "--env", "W="+j.w, "--", "sh", "-c",
+		`sleep 0.5; `+script+`
+		: >planted; i=0; until test -e over; do i=$((i+1)); test $i -gt 400 && exit 9; sleep 0.05; done`)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	if err := cmd.Start(); err != nil {
+		j.t.Fatal(err)
+	}
+	if within(40*time.Second, func() bool { _, err := os.Lstat(filepath.Join(j.w, "planted")); return err == nil }) < 0 {
+		j.t.Error("the script did not plant")
+	}
+	host()
+	j.write("over", "")
+	_ = cmd.Wait()
+	var res map[string]any
+	if err := json.Unmarshal([]byte(out.String()), &res); err != nil {
+		j.t.Fatalf("--json printed %q: %v", out.String(), err)
+	}
+	if res["exit"] != 0.0 {
+		j.t.Errorf("the script ended with %v: %v", res["exit"], lateText(res))
+	}
+	return res
+}
+
+// within waits until something holds, and says how long that took; negative: it
+// never did.
+func within(limit time.Duration, holds func() bool) time.Duration {
+	for begin := time.Now(); time.Since(begin) < limit; time.Sleep(time.Millisecond) {
+		if holds() {
+			return time.Since(begin)
+		}
+	}
+	return -1
+}
+
+// told counts the findings about a path in the workspace.
+func (j *jail) told(res map[string]any, name string) (actions []string) {
+	for _, f := range findings(res) {
+		if action, path, _ := strings.Cut(f, " "); path == filepath.Join(j.w, name) {
+			actions = append(actions, action)
+		}
+	}
+	return actions
+}
+
+// planted are things that a command puts where the host's git would run or obey
+// them, in a repository that was there.
+var planted = []struct {
+	name, setup string
+	plant       func(j *jail) string
+	at, action  string
+}{
+	{"a hook", "", func(j *jail) string { return "mkdir .git/hooks; " + j.hook(".git/hooks/pre-commit") }, ".git/hooks/pre-commit", "quarantined"},
+	{"hooks moved in", "", func(j *jail) string {
+		return "mkdir .git/x; " + j.hook(".git/x/pre-commit") + "; chmod 311 .git/x; mv .git/x .git/hooks"
+	}, ".git/hooks/pre-commit", "quarantined"},
+	{"hooks as a link", "", func(j *jail) string { return "mkdir x; " + j.hook("x/pre-commit") + "; ln -s ../x .git/hooks" }, ".git/hooks", "quarantined"},
+	{"a hook as a hard link", "", func(j *jail) string {
+		return "mkdir .git/hooks; " + j.hook(".git/x") + "; ln .git/x .git/hooks/pre-commit"
+	}, ".git/hooks/pre-commit", "quarantined"},
+	{"configuration of a worktree", "git config extensions.worktreeConfig true", func(j *jail) string {
+		return `printf '[core]\n\tfsmonitor = "touch ` + j.pwn() + `; false"\n' > .git/config.worktree`
+	}, ".git/config.worktree", "rewritten"},
+	{"the same, still open", "git config extensions.worktreeConfig true", func(j *jail) string {
+		return `exec 3>.git/config.worktree; sleep 0.3; printf '[core]\n\tfsmonitor = "touch ` + j.pwn() + `; false"\n' >&3`
+	}, ".git/config.worktree", "rewritten"},
+	{"attributes", "git config filter.x.clean 'touch $OUT/PWN; cat'", func(*jail) string {
+		return "mkdir -p .git/info; echo '* filter=x' > .git/info/attributes"
+	}, ".git/info/attributes", "quarantined"},
+	{"a common directory", "", func(j *jail) string {
+		return `cp -a .git y; mkdir -p y/hooks; ` + j.hook("y/hooks/pre-commit") + `; echo ../y > .git/commondir`
+	}, ".git/commondir", "quarantined"},
+	{"a folder that configuration names", "git config core.hooksPath .husky/_", func(j *jail) string {
+		return "mkdir -p .husky/_; " + j.hook(".husky/_/pre-commit")
+	}, ".husky/_/pre-commit", "quarantined"},
+	{"a file that configuration includes", "git config include.path ../sub/my.cfg", func(j *jail) string {
+		return `mkdir sub; printf '[core]\n\tfsmonitor = "touch ` + j.pwn() + `; false"\n' > sub/my.cfg`
+	}, "sub/my.cfg", "rewritten"},
+}
+
+// What the host's git would run or obey is taken back while the command runs.
+func TestPrompt(t *testing.T) {
+	need.Program(t, "git")
+	for _, c := range planted {
+		t.Run(c.name, func(t *testing.T) {
+			providers(t, func(t *testing.T, j *jail) {
+				j.repo()
+				j.mustHost("rm -rf .git/hooks .git/info .git/branches; " + c.setup)
+				plant := c.plant(j)
+				j.fires(plant)
+				res := j.during(plant, func() {
+					took := within(5*time.Second, func() bool {
+						if c.action == "rewritten" {
+							raw, err := os.ReadFile(filepath.Join(j.w, c.at))
+							return err == nil && !strings.Contains(string(raw), "fsmonitor") && j.kept() > 0
+						}
+						_, err := os.Lstat(filepath.Join(j.w, c.at))
+						return err != nil
+					})
+					t.Logf("taken back after %v", took)
+					if took < 0 {
+						t.Error("it stands while the command runs")
+					}
+					j.calm()
+				})
+				if got := j.told(res, c.at); len(got) != 1 || got[0] != c.action {
+					t.Errorf("told: %q, want it once, %s; all: %q", got, c.action, findings(res))
+				}
+				j.calm()
+			})
+		})
+	}
+}
+
+// kept counts the folders in quarantine.
+func (j *jail) kept() int {
+	list, _ := os.ReadDir(filepath.Join(j.state, "tether/quarantine"))
+	return len(list)
+}
+
+// A repository that the command makes is its own work until the end, with hooks
+// and all; nor does ordinary git in one that was there set off anything.
+func TestPromptOwnWork(t *testing.T) {
+	need.Program(t, "git")
+	providers(t, func(t *testing.T, j *jail) {
+		j.repo()
+		j.mustHost("rm -rf .git/hooks")
+		const me = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; "
+		res := j.during(me+`set -e; git init -q n; cd n; git config core.hooksPath .husky/_; mkdir -p .husky/_ .git/hooks
+			printf '#!/bin/sh\ntouch $W/ran\n' | tee .husky/_/pre-commit > .git/hooks/pre-commit; chmod +x .husky/_/pre-commit .git/hooks/pre-commit
+			sleep 1.2; echo 1 > f; git add f; git commit -qm 1; test -e ../ran; rm ../ran; git config --unset core.hooksPath
+			git commit -q --allow-empty -m 2; test -e ../ran; git config alias.x '!echo ALIAS'; git x
+			git worktree add -q ../tree; git -c protocol.file.allow=always submodule add -q "$W/n" sub; cd ..; git clone -q n c
+			sleep 0.6; test -x n/.git/hooks/pre-commit; git -C n x
+			echo 1 > f; git add f; git commit -qm f; git checkout -qb b; git worktree add -q ../w2 2>/dev/null || git worktree add -q w2; git gc -q; git stash list`, func() {
+			if j.kept() != 0 {
+				t.Error("something was taken back while the command ran")
+			}
+		})
+		if got := j.told(res, "n/.git/hooks/pre-commit"); len(got) != 1 || got[0] != "quarantined" {
+			t.Errorf("a hook in a new repository: got %q, want it taken away at the end", got)
+		}
+	})
+}
+
+// A command that plants in every odd way, and over and over, neither ends the
+// look nor fills the disk with what was taken back, and nothing else is lost.
+func TestPromptHostile(t *testing.T) {
+	need.Program(t, "git")
+	providers(t, func(t *testing.T, j *jail) {
+		j.repo()
+		j.mustHost("rm -rf .git/hooks; mkdir keep; echo KEEP > keep/pre-commit")
+		j.own()
+		res := j.during(`
+			mkdir .git/hooks; mkfifo .git/hooks/fifo; ln -s "$W/keep/pre-commit" .git/hooks/update
+			i=0; while [ $i -lt 150 ]; do echo x > .git/hooks/pre-commit; ln -s "$W/keep" .git/link; mkdir .tether && echo x > .tether/f; rm -rf .git/link .tether; i=$((i+1)); done 2>/dev/null
+			i=0; while [ $i -lt 300 ]; do echo x > .git/hooks/h$i; i=$((i+1)); done 2>/dev/null
+			i=0; while [ $i -lt 50 ]; do mv .git/hooks .git/h2; ln -s "$W/keep" .git/hooks; rm .git/hooks; mv .git/h2 .git/hooks; i=$((i+1)); done 2>/dev/null
+			cd .git; mkdir -p hooks; d=d; i=0; while [ $i -lt 60 ]; do mkdir $d && cd $d; i=$((i+1)); done; cd "$W"
+			rm -rf .git/hooks; mkdir -m 0 .git/hooks 2>/dev/null; chmod 700 .git/hooks; dd if=/dev/zero of=.git/hooks/pre-push bs=1M count=80 2>/dev/null; sleep 0.3; chmod 0 .git/hooks
+			sleep 0.5; mkdir .tether`, func() {
+			if within(10*time.Second, func() bool { _, err := os.Lstat(filepath.Join(j.w, ".tether")); return err != nil }) < 0 {
+				t.Error("the look has ended")
+			}
+			if within(10*time.Second, func() bool { _, err := os.Lstat(filepath.Join(j.w, ".git/hooks/pre-push")); return err != nil }) < 0 {
+				t.Error("a hook stands")
+			}
+		})
+		j.unchanged("keep/pre-commit", "KEEP\n")
+		if n := j.kept(); n < 1 || n > 80 {
+			t.Errorf("%d folders in quarantine", n)
+		}
+		if size := j.host("du -sm " + j.state + "/tether/quarantine | cut -f1").stdout; len(size) > 3 {
+			t.Errorf("the quarantine holds %s MiB", size)
+		}
+		if got := j.told(res, ".git/hooks/pre-commit"); len(got) == 0 || len(got) > 2 {
+			t.Errorf("a hook made over and over: told %q", got)
+		}
+		if note := lateNotes(res); strings.Contains(note, "at the end alone") {
+			t.Error(note)
+		}
+		j.calm()
+	})
+}
+
+func lateNotes(res map[string]any) string {
+	report, _ := res["report"].(map[string]any)
+	raw, _ := json.Marshal(report["notes"])
+	return string(raw)
+}
