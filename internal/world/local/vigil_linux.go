@@ -390,7 +390,7 @@ func (v *vigil) quick(events []watch.Event, seen time.Time) (hot bool, err error
 			continue
 		}
 		found, more := v.wants.judge(v.ctx, e)
-		masks, hot = append(masks, found...), hot || more
+		masks, hot = append(append(masks, found...), v.wants.carryOn(v.ctx, e, found)...), hot || more
 	}
 	if len(masks) == 0 {
 		return hot, nil

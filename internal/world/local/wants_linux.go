@@ -40,6 +40,8 @@ type wants struct {
 	}
 	// quiet are the new protected places that are not locked yet.
 	quiet map[string]quiet
+	// carry knows the new names of what is hidden.
+	carry carry
 }
 
 func (w *wants) init(p *plan.Plan, rules secrets.Rules, begin time.Time) {
