@@ -274,7 +274,10 @@ func (v *vigil) stay() (err error) {
 				l.want(seen.Add(lazy), time.Time{})
 			}
 		case <-l.timer.C:
-			if l.ready() && !v.blind {
+			if v.blind {
+				l.due = time.Time{}
+			}
+			if l.ready() {
 				v.wants.start()
 				l.begin(v.ctx, v.p)
 			}
