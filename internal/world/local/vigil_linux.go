@@ -51,6 +51,9 @@ type vigil struct {
 	// failed what could not be covered.
 	full, failing, failed error
 
+	// unsure are files that may yet turn out to be secrets.
+	unsure unsure
+
 	out world.Late
 }
 
@@ -62,7 +65,7 @@ const vigilAfter = 200 * time.Millisecond
 // the provider cannot change a world that stands, and the record of what was
 // there before is empty.
 func lookAfter(p *plan.Plan, proc enforce.Process, early *warm, kind enforce.Kind, before *record) *vigil {
-	v := &vigil{p: p, proc: proc, begin: time.Now(), done: make(chan struct{}), warmed: make(chan error, 1)}
+	v := &vigil{p: p, proc: proc, begin: time.Now(), done: make(chan struct{}), warmed: make(chan error, 1), unsure: unsure{}}
 	v.covers = (kind == enforce.Native || kind == enforce.Bwrap) && p.Policy.Profile != policy.FullAccess
 	if kind == enforce.Native || kind == enforce.Bwrap || kind == enforce.Landlock {
 		v.prompt = newPrompt(before, p.StateDir)
@@ -244,10 +247,20 @@ func (v *vigil) stay() (err error) {
 			v.stands.lost = true // some may not have been followed
 		}
 	}()
+	polled := time.Now()
 	for {
+		var poll <-chan time.Time
+		if len(v.unsure) > 0 {
+			poll = time.After(time.Until(polled.Add(unsureAgain)))
+		}
 		select {
 		case <-v.ctx.Done():
 			return nil
+		case <-poll:
+			polled = time.Now()
+			if _, err := v.quick(v.unsure.changed(), time.Now()); v.goBlind(err) != nil {
+				return err
+			}
 		case err := <-failed:
 			return err
 		case err := <-v.warmed:
@@ -393,6 +406,7 @@ func (v *vigil) quick(events []watch.Event, seen time.Time) (hot bool, err error
 			continue
 		}
 		found, more := v.wants.judge(v.ctx, e)
+		v.unsure.judged(&v.wants, e, found)
 		masks, hot = append(append(masks, found...), v.wants.carryOn(v.ctx, e, found)...), hot || more
 	}
 	if len(masks) == 0 {
