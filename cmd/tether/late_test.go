@@ -137,6 +137,7 @@ func TestLateLocks(t *testing.T) {
 			j.save(".vscode/tasks.json", `{"a":1}`)
 			j.write(".vscode/new.json", "{}")
 			j.mustHost("git -C r config user.name host; printf x > .cursor")
+			j.own() // a file of root's would refuse for another reason than the lock
 			j.write("saved", "")
 			j.write(".claude/settings.json", "{}")
 		})
