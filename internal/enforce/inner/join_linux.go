@@ -18,7 +18,8 @@ import (
 //
 // Only a process of one thread may enter a user namespace, and a Go program has
 // more. So a bare copy of this process, in which no line of the runtime runs, does
-// it by a list of system calls, the last of which executes this program again. ours says that an inner stage built the world.
+// it by a list of system calls, the last of which executes this program again.
+// ours says that an inner stage built the world.
 func joiner(ours bool) {
 	runtime.LockOSThread() // the copy dies with the thread that made it
 	err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
