@@ -60,10 +60,21 @@ func secondWall(order *enforce.Order) (rules landlock.Ruleset, done func(), err 
 			rules.Device = append(rules.Device, p)
 		}
 	}
-	if order.Terminal {
-		// Under bwrap it is not among the sandbox's own.
-		own := landlock.Path{FD: 0, Name: "the terminal"}
-		rules.Read, rules.Write, rules.Device = append(rules.Read, own), append(rules.Write, own), append(rules.Device, own)
+	// What the command is given may be opened again, as /dev/stdin: the null device
+	// of the host, and under bwrap a terminal that is not among the sandbox's own.
+	for fd := range 3 {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return rules, done, err
+		}
+		if st.Mode&unix.S_IFMT != unix.S_IFCHR {
+			continue
+		}
+		given := landlock.Path{FD: fd, Name: "a device that the command is given"}
+		rules.Read, rules.Write = append(rules.Read, given), append(rules.Write, given)
+		if order.Terminal {
+			rules.Device = append(rules.Device, given)
+		}
 	}
 	// What an older kernel lacks of file rules is the mounts' alone to hold.
 	if rules, _ = rules.Downgrade(abi); rules.AnyFile {
