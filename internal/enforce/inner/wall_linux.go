@@ -56,6 +56,9 @@ func secondWall(order *enforce.Order) (rules landlock.Ruleset, done func(), err 
 			continue
 		}
 		rules.Write = append(rules.Write, p)
+		// What the root allows, said once more where it is nearer: the kernel looks for
+		// it from a file upwards.
+		rules.Read, rules.Exec = append(rules.Read, p), append(rules.Exec, p)
 		if o.Devices {
 			rules.Device = append(rules.Device, p)
 		}
