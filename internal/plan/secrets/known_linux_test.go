@@ -67,6 +67,17 @@ func laterRules(since time.Time) Rules {
 var mattering = []string{".env", "a.pem", "id_rsa", ".ssh", ".git", "HEAD", "objects", "refs", "commondir", "src", "lib", "x.txt",
 	".vscode", "Makefile", "package.json", "deep"}
 
+// write writes text, as os.WriteFile does, but never waits for who would read a
+// pipe of that name.
+func write(path string, text []byte) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NONBLOCK, 0o644)
+	if err != nil {
+		return
+	}
+	f.Write(text)
+	f.Close()
+}
+
 // meddle does one thing to the tree at root. What cannot be done is left.
 func meddle(rt *rapid.T, root string, open *[]*os.File) {
 	dirs, files := []string{root}, []string{root}
@@ -87,7 +98,7 @@ func meddle(rt *rapid.T, root string, open *[]*os.File) {
 	case 0, 1, 2:
 		os.MkdirAll(filepath.Join(fresh(), rapid.SampledFrom(mattering).Draw(rt, "below")), 0o755)
 	case 3, 4:
-		os.WriteFile(fresh(), text, 0o644)
+		write(fresh(), text)
 	case 5:
 		os.Symlink(there(), fresh())
 	case 6:
@@ -102,7 +113,7 @@ func meddle(rt *rapid.T, root string, open *[]*os.File) {
 		if from == root || os.Rename(from, away) != nil {
 			return
 		}
-		os.WriteFile(filepath.Join(away, ".env"), text, 0o644)
+		write(filepath.Join(away, ".env"), text)
 		os.Rename(away, rapid.SampledFrom([]string{from, fresh()}).Draw(rt, "back"))
 		os.RemoveAll(away)
 	case 10:
