@@ -27,8 +27,11 @@ func limitsMet(l policy.Limits, out world.Outcome) []Denial {
 	procs := cmp.Or(l.Processes, policy.BuiltinProcesses)
 	add(enforce.MetMemory, fault.LimitMemory, "the command was killed", "it needed more memory than "+policy.SizeText(l.MemoryBytes),
 		"--max-memory "+policy.SizeText(2*l.MemoryBytes))
-	add(enforce.MetProcesses, fault.LimitProcesses, "more processes or threads",
-		"there may be "+strconv.FormatInt(procs, 10)+" at a time", "--max-procs "+strconv.FormatInt(2*procs, 10))
+	most, more := "there may be "+strconv.FormatInt(procs, 10)+" at a time", "--max-procs "+strconv.FormatInt(2*procs, 10)
+	if c := out.Crowd; c != nil {
+		most, more = "there may be "+strconv.FormatInt(c.Processes, 10)+" at a time, since "+c.Why, c.Way
+	}
+	add(enforce.MetProcesses, fault.LimitProcesses, "more processes or threads", most, more)
 	seconds := (l.CPU + time.Second - 1).Truncate(time.Second)
 	add(enforce.MetCPU, fault.LimitCPU, "a process was ended", "it had used "+seconds.String()+" of processor time",
 		"--max-cpu "+(2*seconds).String())

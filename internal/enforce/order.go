@@ -69,9 +69,14 @@ type WallsOrder struct {
 
 // Limits bound one command, whatever holds it otherwise; zero sets none.
 type Limits struct {
-	// Processes bounds the processes and threads of the user namespace; it means
-	// nothing where the command shares the caller's.
+	// Processes bounds the processes and threads of the user namespace. Behind
+	// walls, where the command shares the caller's, the inner stage ends everything
+	// once it sees more; without either it means nothing.
 	Processes int64
+	// UserProcesses bounds the processes and threads that the user has anywhere,
+	// for commands that share the caller's user namespace. The kernel does not hold
+	// root to it.
+	UserProcesses int64
 	// FileBytes, OpenFiles and CPUSeconds hold for each process.
 	FileBytes, OpenFiles, CPUSeconds int64
 	// CountCPU asks the inner stage to hold CPUSeconds for all processes
@@ -132,6 +137,7 @@ func (o *Order) Encode() []byte {
 		e.num(uint64(n))
 	}
 	e.bool(o.Limits.CountCPU)
+	e.num(uint64(o.Limits.UserProcesses))
 	e.str(o.Dir)
 	e.strs(o.Argv)
 	e.strs(o.Env)
@@ -174,7 +180,7 @@ func DecodeOrder(b []byte) (*Order, error) {
 	o := &Order{Build: d.bool(), Bare: d.bool(), Loopback: d.bool(), Wary: d.bool(), Terminal: d.bool(),
 		ScopeAbstract: d.bool(), ScopeSignal: d.bool(), WallFiles: d.bool(), WallSockets: d.bool(),
 		Limits: Limits{Processes: int64(d.num()), FileBytes: int64(d.num()), OpenFiles: int64(d.num()), CPUSeconds: int64(d.num()),
-			ScratchBytes: int64(d.num()), CountCPU: d.bool()}, Dir: d.str(), Argv: d.strs(), Env: d.strs()}
+			ScratchBytes: int64(d.num()), CountCPU: d.bool(), UserProcesses: int64(d.num())}, Dir: d.str(), Argv: d.strs(), Env: d.strs()}
 	for range d.count() {
 		n := d.num()
 		d.bad = d.bad || n >= maxCPUs

@@ -46,7 +46,7 @@ func orderOf(t *rapid.T) *enforce.Order {
 		Argv: strs("argv"), Env: strs("env"), Dir: rapid.String().Draw(t, "dir"),
 		Limits: enforce.Limits{Processes: rapid.Int64().Draw(t, "processes"), FileBytes: rapid.Int64().Draw(t, "file bytes"),
 			OpenFiles: rapid.Int64().Draw(t, "open files"), CPUSeconds: rapid.Int64().Draw(t, "cpu"), ScratchBytes: rapid.Int64().Draw(t, "scratch"),
-			CountCPU: flag("count cpu")},
+			CountCPU: flag("count cpu"), UserProcesses: rapid.Int64().Draw(t, "user's processes")},
 	}
 	if s := stepsOf(t); len(s) > 0 {
 		o.Steps = s

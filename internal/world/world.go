@@ -144,6 +144,8 @@ type Outcome struct {
 	LinkWhy string
 	// Late is what came to be hidden and locked while the command ran.
 	Late Late
+	// Crowd, when not nil, bounded the command's processes more than its policy.
+	Crowd *Crowd
 	// Notes are things that went differently than usual.
 	Notes    []string
 	Findings []gitmeta.Finding
@@ -156,6 +158,14 @@ type LowDisk struct {
 	Free, Keep int64
 	// Names says that it is not bytes that are too few, but inodes.
 	Names bool
+}
+
+// Crowd is what is left of the caller's own limits of processes.
+type Crowd struct {
+	// Processes is what the command may have of it.
+	Processes int64
+	// Why says what leaves no more, and Way, if any, how to have more.
+	Why, Way string
 }
 
 // Late says what was done about protected files that appeared, or were replaced,

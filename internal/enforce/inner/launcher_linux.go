@@ -176,7 +176,11 @@ func wallIn(order *enforce.Order) error {
 		return &stage{"posture", err}
 	}
 	// Only now: the descriptors that the rules are about are still open.
-	return limit(&order.Limits)
+	// They share the user's count of processes: all that is known of the command's
+	// own, its supervisor watches.
+	bounds := order.Limits
+	bounds.Processes = 0
+	return limit(&bounds)
 }
 
 // manyFiles lets rules be about more files than the caller has open, and returns

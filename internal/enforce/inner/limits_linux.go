@@ -24,6 +24,7 @@ func limit(l *enforce.Limits) error {
 		soft, max int64
 	}{
 		{"process limit", unix.RLIMIT_NPROC, l.Processes, procs, max(procs, l.Processes+enforce.OwnThreads)},
+		{"process limit", unix.RLIMIT_NPROC, l.UserProcesses, l.UserProcesses, l.UserProcesses},
 		{"file size limit", unix.RLIMIT_FSIZE, l.FileBytes, l.FileBytes, l.FileBytes},
 		{"open files limit", unix.RLIMIT_NOFILE, l.OpenFiles, l.OpenFiles, l.OpenFiles},
 		// The first brings SIGXCPU, which says why; the second ends what has
@@ -102,7 +103,7 @@ func met(order *enforce.Order) (m enforce.Met, full string) {
 			m, full = m|enforce.MetScratch, s.Dst
 		}
 	}
-	if n := order.Limits.Processes; n > 0 {
+	if n := order.Limits.Processes; n > 0 && order.Walls == nil {
 		// A bomb does not hold still to be counted.
 		if most := n + ownThreads(); inside() >= most-most/16 {
 			m |= enforce.MetProcesses

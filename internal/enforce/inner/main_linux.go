@@ -50,6 +50,7 @@ func Main() {
 			os.Exit(125)
 		}
 	}
+	firstToGo()
 	// Then, out of reach: until this is done nothing of the command exists, and
 	// afterwards /proc/1 is closed to it.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -171,6 +172,9 @@ func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 	if err != nil {
 		return 0, &stage{"null device", err}
 	}
+	if order.Walls != nil {
+		KeepThreads(wallThreads)
+	}
 	// Before there is a command, which may change our limits.
 	world := ownWorld(order, b)
 	pid, listener, err := start(order, u)
@@ -190,6 +194,8 @@ func run(builds, gated bool, u *undertaker) (syscall.WaitStatus, error) {
 	go holdCPU(order, u)
 	if order.Walls == nil {
 		go watchProcesses(order.Limits.Processes)
+	} else {
+		go watchTree(order.Limits.Processes, u)
 	}
 	ws, spent, err := reap(pid)
 	if err == nil && ws != 0 {

@@ -37,7 +37,7 @@ func Launch(id plan.Identity, network enforce.Net) (*Stage, error) {
 		kind = inner.GateBuilder
 	}
 	program := &supervise.Direct{Path: "/proc/self/exe", Args: []string{inner.Name, kind}, Env: []string{"GOGC=off"},
-		Files: []*os.File{maps}, Sys: attributes(network),
+		Files: []*os.File{maps}, Sys: attributes(network), Fenced: true,
 		Begun: func(pid int) error {
 			defer told.Close()
 			return identify(pid, id, told)

@@ -30,6 +30,9 @@ type Direct struct {
 	// Files are its descriptors from 4 on. 0 to 2 are /dev/null.
 	Files []*os.File
 	Sys   *syscall.SysProcAttr
+	// Fenced says that it makes a user namespace at once, and so must leave room
+	// for us.
+	Fenced bool
 	// Begun, when not nil, is called as soon as the program is executed. When it
 	// fails the program is killed, and was not started.
 	Begun func(pid int) error
@@ -49,7 +52,12 @@ func (d *Direct) Start(control *os.File) (int, error) {
 	for _, f := range d.Files {
 		attr.Files = append(attr.Files, f.Fd())
 	}
-	d.pid, err = syscall.ForkExec(d.Path, d.Args, attr)
+	start := func() (int, error) { return syscall.ForkExec(d.Path, d.Args, attr) }
+	if d.Fenced {
+		d.pid, err = keepRoom(start)
+	} else {
+		d.pid, err = start()
+	}
 	for _, f := range d.Files {
 		f.Close()
 	}
@@ -94,10 +102,12 @@ type Indirect struct{ Cmd *exec.Cmd }
 // Start is part of Program.
 func (i *Indirect) Start(control *os.File) (int, error) {
 	i.Cmd.ExtraFiles = append([]*os.File{control}, i.Cmd.ExtraFiles...)
-	if err := i.Cmd.Start(); err != nil {
-		return 0, err
-	}
-	return i.Cmd.Process.Pid, nil
+	return keepRoom(func() (int, error) {
+		if err := i.Cmd.Start(); err != nil {
+			return 0, err
+		}
+		return i.Cmd.Process.Pid, nil
+	})
 }
 
 // Await is part of Program.

@@ -15,6 +15,7 @@ import (
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/enforce/bwrap"
+	"github.com/tether-sandbox/tether/internal/enforce/inner"
 	"github.com/tether-sandbox/tether/internal/enforce/native"
 	"github.com/tether-sandbox/tether/internal/enforce/seccomp"
 	"github.com/tether-sandbox/tether/internal/environ"
@@ -79,6 +80,13 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 			return world.Outcome{Findings: before.dead}, err
 		}
 	}
+	var crowded *world.Crowd
+	if !job.Order.Bare {
+		if crowded, err = crowd(&job.Order.Limits); err != nil {
+			before.drop()
+			return world.Outcome{Findings: before.dead}, err
+		}
+	}
 	bounds, err := group(p)
 	if err != nil {
 		before.drop()
@@ -102,11 +110,17 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 			return world.Outcome{Findings: before.dead}, fault.Wrap(fault.IsolationUnavailable, "the workspace does not hold still", err)
 		}
 	}
-	out, proc, err := startFirst(p, c, machine, outlet, job)
+	out, proc, err := startFirst(p, c, machine, outlet, job, crowded != nil)
 	if err != nil {
 		before.drop()
 		out.Findings = before.dead
 		return out, cmp.Or(unbound, err)
+	}
+	out.Crowd = crowded
+	if crowded == nil {
+		// Against a limit that nobody saw; short commands need not pay for it.
+		spare := time.AfterFunc(50*time.Millisecond, func() { inner.KeepThreads(ownThreads) })
+		defer spare.Stop()
 	}
 	if early != nil && early.live != nil {
 		early.live.started(proc.PID())
@@ -195,7 +209,7 @@ func order(p *plan.Plan, c world.Command, abi int, terminal bool) (enforce.Order
 // startFirst starts the job with the first provider that can hold the plan at
 // the grades that the policy requires. One that cannot be built gives way to
 // the next of the same grade; none ever gives way to less.
-func startFirst(p *plan.Plan, c world.Command, machine enforce.Machine, o *outlet, job enforce.Job) (world.Outcome, enforce.Process, error) {
+func startFirst(p *plan.Plan, c world.Command, machine enforce.Machine, o *outlet, job enforce.Job, crowded bool) (world.Outcome, enforce.Process, error) {
 	kinds := []enforce.Kind{c.Provider}
 	if c.Provider == enforce.Auto || c.Provider == "" {
 		kinds = []enforce.Kind{enforce.Native, enforce.Bwrap, enforce.Landlock}
@@ -213,7 +227,7 @@ func startFirst(p *plan.Plan, c world.Command, machine enforce.Machine, o *outle
 		}
 		var proc enforce.Process
 		if err == nil {
-			proc, err = start(kind, p, c.Warm, machine.LandlockABI, o, job)
+			proc, err = start(kind, p, c.Warm, machine.LandlockABI, o, job, crowded)
 		}
 		if err == nil {
 			out.Provider, out.Grades = kind, grades
@@ -268,7 +282,7 @@ func nestable(kind enforce.Kind, p *plan.Plan) error {
 
 // start starts a job with one provider. It returns once the command runs, or
 // the program could not be executed: until then another provider may be tried.
-func start(kind enforce.Kind, p *plan.Plan, early world.Warm, abi int, o *outlet, job enforce.Job) (enforce.Process, error) {
+func start(kind enforce.Kind, p *plan.Plan, early world.Warm, abi int, o *outlet, job enforce.Job, crowded bool) (enforce.Process, error) {
 	network := netOf(p.Policy)
 	var proc enforce.Process
 	var err error
@@ -288,7 +302,7 @@ func start(kind enforce.Kind, p *plan.Plan, early world.Warm, abi int, o *outlet
 		job.Order.Env = environ.Within(job.Order.Env, string(kind))
 		proc, err = bwrap.Start(p.Identity, network == enforce.HostNet, filepath.Join(p.StateDir, "stubs"), job)
 	case enforce.Landlock:
-		proc, err = startWalled(p, abi, o, job)
+		proc, err = startWalled(p, abi, o, job, crowded)
 	case enforce.Unconfined, enforce.Guard:
 		proc, err = startBare(job)
 	default:
