@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,6 +22,18 @@ import (
 // ownThreads is how many more threads a supervisor may come to want than it has when
 // its command starts: half of it was seen.
 const ownThreads = 16
+
+// keepThreads has the threads that a supervisor may want, before they are wanted: at
+// once where a command soon fills up what there is, else against a limit that nobody
+// saw, for which short commands need not pay.
+func keepThreads(c *world.Crowd) (stop func() bool) {
+	const soon = 1024
+	if c != nil && c.Processes < soon {
+		inner.KeepThreads(ownThreads)
+		return func() bool { return true }
+	}
+	return time.AfterFunc(50*time.Millisecond, func() { inner.KeepThreads(ownThreads) }).Stop
+}
 
 // leastRoom is with how many processes a command can do anything.
 const leastRoom = 8
@@ -49,7 +62,6 @@ func crowd(l *enforce.Limits) (*world.Crowd, error) {
 		return nil, fault.New(fault.IsolationUnavailable, "there is no room for the processes of a command and those that watch it: "+c.Why).
 			WithHint(c.Way)
 	}
-	inner.KeepThreads(ownThreads)
 	l.Processes = c.Processes
 	return &c, nil
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/enforce"
 	"github.com/tether-sandbox/tether/internal/enforce/bwrap"
-	"github.com/tether-sandbox/tether/internal/enforce/inner"
 	"github.com/tether-sandbox/tether/internal/enforce/native"
 	"github.com/tether-sandbox/tether/internal/enforce/seccomp"
 	"github.com/tether-sandbox/tether/internal/environ"
@@ -110,6 +109,7 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 			return world.Outcome{Findings: before.dead}, fault.Wrap(fault.IsolationUnavailable, "the workspace does not hold still", err)
 		}
 	}
+	defer keepThreads(crowded)()
 	out, proc, err := startFirst(p, c, machine, outlet, job, crowded != nil)
 	if err != nil {
 		before.drop()
@@ -117,11 +117,6 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 		return out, cmp.Or(unbound, err)
 	}
 	out.Crowd = crowded
-	if crowded == nil {
-		// Against a limit that nobody saw; short commands need not pay for it.
-		spare := time.AfterFunc(50*time.Millisecond, func() { inner.KeepThreads(ownThreads) })
-		defer spare.Stop()
-	}
 	if early != nil && early.live != nil {
 		early.live.started(proc.PID())
 	}
