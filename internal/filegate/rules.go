@@ -64,12 +64,13 @@ type rules struct {
 	closedIDs map[fileID]string
 	lockedIDs map[fileID]lock
 	// roots are the folders that patterns with a slash count from.
-	roots []string
+	roots     []string
+	workspace string
 }
 
 // newRules makes the rules of a plan that depend on nothing but the plan.
 func newRules(p *plan.Plan) (*rules, error) {
-	r := &rules{full: p.Policy.Profile == policy.FullAccess, lifted: map[string]bool{}, closed: map[string]string{},
+	r := &rules{full: p.Policy.Profile == policy.FullAccess, workspace: p.Workspace.Path, lifted: map[string]bool{}, closed: map[string]string{},
 		absent: map[string]string{}, locks: map[string]lock{}, closedIDs: map[fileID]string{}, lockedIDs: map[fileID]lock{}}
 	var err error
 	if r.tether, err = policy.CompilePatterns([]string{".tether", "tether~1"}); err != nil || r.full {
@@ -184,6 +185,9 @@ func (r *rules) judge(above verdict, e entry) verdict {
 	}
 	if r.full {
 		return v
+	}
+	if inside(r.workspace, e.path) {
+		e.marks &^= secrets.Locked // a link to the workspace makes that no less writable, in plans as well
 	}
 	m := e.marks | r.marks(e)
 	switch folder := e.typ == secrets.Directory; {

@@ -235,7 +235,7 @@ const probe = `q() {
 }
 `
 
-func ask(t *rapid.T, p *place, binary string, flags, questions []string) []string {
+func ask(t rapid.TB, p *place, binary string, flags, questions []string) []string {
 	t.Helper()
 	var script strings.Builder
 	script.WriteString(probe)

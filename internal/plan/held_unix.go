@@ -36,8 +36,8 @@ func (r *resolver) lock(path string) {
 			return
 		}
 		path = real
-		if slices.ContainsFunc(r.p.Views, func(v View) bool { return inside(v.Path, path) }) {
-			return // a link to the workspace itself, say, makes that no less writable
+		if inside(r.p.Workspace.Path, path) {
+			return // a link to the workspace makes that no less writable; of other roots protected beats writable
 		}
 		if info, err = os.Lstat(path); err != nil {
 			return
