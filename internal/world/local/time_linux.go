@@ -12,8 +12,8 @@ import (
 // timeGuard looks at the processor time that a control group counts for all
 // processes of a command together.
 type timeGuard struct {
-	stop chan struct{}
-	over atomic.Bool
+	stop, done chan struct{}
+	over       atomic.Bool
 }
 
 // guardTime calls kill when what a group has used from now on is more than the
@@ -22,11 +22,12 @@ func guardTime(g *cgroup.Group, seconds int64, kill func()) *timeGuard {
 	if !g.Times() || seconds <= 0 {
 		return nil
 	}
-	t := &timeGuard{stop: make(chan struct{})}
+	t := &timeGuard{stop: make(chan struct{}), done: make(chan struct{})}
 	// What the sandbox took to be built is not the command's.
 	before, _ := g.Used()
 	most := time.Duration(seconds) * time.Second
 	go func() {
+		defer close(t.done)
 		for {
 			begin := time.Now()
 			now, err := g.Used()
@@ -46,11 +47,13 @@ func guardTime(g *cgroup.Group, seconds int64, kill func()) *timeGuard {
 	return t
 }
 
-// end says whether the limit ended the command.
+// end says whether the limit ended the command. The group may go then: nobody looks
+// at it any more.
 func (t *timeGuard) end() bool {
 	if t == nil {
 		return false
 	}
 	close(t.stop)
+	<-t.done
 	return t.over.Load()
 }
