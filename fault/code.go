@@ -37,7 +37,7 @@ const (
 	LimitTime Code = "LIMIT_TIME"
 	// LimitOutput: output beyond the limit was dropped.
 	LimitOutput Code = "LIMIT_OUTPUT"
-	// LimitMemory: the memory limit ended the command.
+	// LimitMemory: the memory limit ended the command, or left too little for it to start.
 	LimitMemory Code = "LIMIT_MEMORY"
 	// LimitProcesses: a process or thread was not made for the limit.
 	LimitProcesses Code = "LIMIT_PROCESSES"

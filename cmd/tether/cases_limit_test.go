@@ -218,6 +218,10 @@ func TestMaxMemory(t *testing.T) {
 			}
 		}
 		j.works(memoryBomb, "ALLOCATED", "--max-memory", "600M")
+		r := finishCommand(t, j.command("--max-memory", "4K", "--", "echo", "RAN"))
+		if r.exit != 125 || strings.Contains(r.stdout, "RAN") || !strings.Contains(r.stderr, string(fault.LimitMemory)) || !strings.Contains(r.stderr, "hint: --max-memory ") {
+			t.Errorf("less than a sandbox takes: got exit %d: %s", r.exit, r.all())
+		}
 		// Told also when nothing of it is left at the end.
 		j.denied(fault.LimitProcesses, forkBomb+"; true", "--max-procs", "50")
 		if left := groupsLeft(dirs); len(left) > 0 {

@@ -167,7 +167,9 @@ func Start(id plan.Identity, network bool, stubs string, job enforce.Job) (enfor
 	p, err := supervise.Launch(&supervise.Indirect{Cmd: cmd}, explain)
 	if err == nil {
 		p.Joins(inner.Identity{Change: id.Root, UID: id.HostUID, GID: id.HostGID})
-		err = p.Begin(&job)
+		if err = p.Begin(&job); err != nil {
+			p.Discard()
+		}
 	}
 	if err != nil {
 		stand.remove()

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -524,6 +526,44 @@ func TestKillEndsWhatDoesNotListen(t *testing.T) {
 			}
 		})
 	}
+}
+
+// One that was killed before it gave its child the word, as bwrap can be, leaves
+// nobody who holds the control socket and waits.
+func TestOrphanEnds(t *testing.T) {
+	patient(t)
+	file := filepath.Join(t.TempDir(), "pid")
+	cmd := &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 300 & echo $! >" + file + "; kill -9 $$"},
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}}
+	p, err := Launch(&Indirect{Cmd: cmd}, func(inner.Message) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if err := p.Begin(&enforce.Job{Stdio: [3]*os.File{null, null, null}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Ready(); fault.CodeOf(err) != fault.IsolationUnavailable {
+		t.Errorf("got %v, want ISOLATION_UNAVAILABLE", err)
+	}
+	ended(t, p)
+	raw, _ := os.ReadFile(file)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil {
+		t.Fatalf("control: the child has no id: %v", err)
+	}
+	for range 200 {
+		status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err != nil || strings.Contains(string(status), ") Z ") {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("process %d is still there", pid)
 }
 
 func TestDiscard(t *testing.T) {

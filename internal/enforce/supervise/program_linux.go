@@ -113,8 +113,15 @@ func (i *Indirect) Start(control *os.File) (int, error) {
 // Await is part of Program.
 func (i *Indirect) Await() { await(i.Cmd.Process.Pid) }
 
-// Bury is part of Program.
-func (i *Indirect) Bury() error { return i.Cmd.Wait() }
+// Bury is part of Program. What is left of a process group of its own ends with
+// it: one that was killed may leave a child that waits for its word for ever, and
+// holds the control socket open.
+func (i *Indirect) Bury() error {
+	if sys := i.Cmd.SysProcAttr; sys != nil && sys.Setpgid && sys.Pgid == 0 {
+		_ = syscall.Kill(-i.Cmd.Process.Pid, syscall.SIGKILL) // the id is still taken
+	}
+	return i.Cmd.Wait()
+}
 
 // await waits for a child and leaves it a zombie, so that its id cannot come to
 // name another process before nobody signals it any more.

@@ -19,7 +19,11 @@ func startBare(job enforce.Job) (enforce.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bare{p}, p.Begin(&job)
+	if err := p.Begin(&job); err != nil {
+		p.Discard()
+		return nil, err
+	}
+	return bare{p}, nil
 }
 
 // bare is a process whose tree no namespace holds together.

@@ -99,6 +99,16 @@ func behindGroup(l *enforce.Limits) {
 	}
 }
 
+// starved says that a sandbox was not built for want of memory, if so.
+func starved(g *cgroup.Group, l policy.Limits) error {
+	if g == nil || !g.Events().Killed {
+		return nil
+	}
+	const enough = 16 << 20
+	return fault.New(fault.LimitMemory, "no command starts in "+policy.SizeText(l.MemoryBytes)+" of memory: the sandbox itself took more").
+		WithHint("--max-memory " + policy.SizeText(max(2*l.MemoryBytes, enough)))
+}
+
 // account adds what has happened in a group, and removes it.
 func account(g *cgroup.Group, out *world.Outcome) error {
 	if g == nil {

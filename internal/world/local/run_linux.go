@@ -114,7 +114,7 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 	if err != nil {
 		before.drop()
 		out.Findings = before.dead
-		return out, cmp.Or(unbound, err)
+		return out, cmp.Or(unbound, starved(bounds, p.Policy.Limits), err)
 	}
 	out.Crowd = crowded
 	if early != nil && early.live != nil {
