@@ -37,6 +37,8 @@ func limitsMet(l policy.Limits, out world.Outcome) []Denial {
 		"--max-cpu "+(2*seconds).String())
 	add(enforce.MetTreeCPU, fault.LimitCPU, "the command was killed", "its processes had used "+seconds.String()+" of processor time together",
 		"--max-cpu "+(2*seconds).String())
+	add(enforce.MetUncounted, fault.LimitCPU, "the command was killed",
+		"the processor time of its processes could not be counted any more, and is limited to "+seconds.String(), "")
 	add(enforce.MetFileSize, fault.LimitFileSize, "a process was ended", "it wrote more than "+policy.SizeText(l.FileBytes)+" to a file",
 		"--max-file-size "+policy.SizeText(2*l.FileBytes))
 	rule, raise := "the folder lies in memory, and is full", ""

@@ -20,6 +20,7 @@ func TestLimitsMet(t *testing.T) {
 	}{
 		{world.Outcome{Met: enforce.MetCPU}, fault.LimitCPU, "2s", "--max-cpu 4s"},
 		{world.Outcome{Met: enforce.MetCPU | enforce.MetTreeCPU}, fault.LimitCPU, "together", "--max-cpu 4s"},
+		{world.Outcome{Met: enforce.MetUncounted}, fault.LimitCPU, "counted any more, and is limited to 2s", ""},
 		{world.Outcome{Met: enforce.MetMemory}, fault.LimitMemory, "1G", "--max-memory 2G"},
 		{world.Outcome{LowDisk: &world.LowDisk{Dir: "/d", Free: 900 << 20, Keep: 1 << 30}}, fault.LimitDisk, "900M left, and 1G", "--min-free-disk 450M"},
 		{world.Outcome{LowDisk: &world.LowDisk{Dir: "/d", Free: 5 << 30, Keep: 1 << 30, Names: true}}, fault.LimitDisk, "few files", "--min-free-disk 512M"},

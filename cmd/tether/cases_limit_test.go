@@ -397,6 +397,30 @@ func TestMaxCPUElsewhere(t *testing.T) {
 	}
 }
 
+// TestMaxCPUBlind: a command that keeps process 1 from looking does not go on,
+// where it is process 1 that counts.
+func TestMaxCPUBlind(t *testing.T) {
+	if os.Geteuid() != 0 && (local.World{}).Machine(policy.Limits{CPU: time.Second}).CgroupTime {
+		t.Skip("a control group counts")
+	}
+	providers(t, func(t *testing.T, j *jail) {
+		j.systemPath()
+		j.own()
+		if os.Geteuid() == 0 {
+			_ = os.Chown(j.w, foreignUID, foreignUID)
+			_ = os.Chown(j.state, foreignUID, foreignUID)
+		}
+		for files, ends := range map[int]bool{1024: false, 0: true} {
+			script := fmt.Sprintf(`python3 -c 'import resource; resource.prlimit(1, resource.RLIMIT_NOFILE, (%d, %[1]d)); print("LOW""ERED", flush=True)'; sleep 4; echo WENT''_ON`, files)
+			r := j.built(finishCommand(t, j.asOrdinary(j.command("--max-cpu", "8", "--", "sh", "-c", script))))
+			told := r.exit == 137 && strings.Contains(r.stderr, string(fault.LimitCPU)) && !strings.Contains(r.stdout, "WENT_ON")
+			if !strings.Contains(r.stdout, "LOWERED") || told != ends || !ends && r.exit != 0 {
+				t.Errorf("%d files: exit %d: %s", files, r.exit, r.all())
+			}
+		}
+	})
+}
+
 // TestDiskBomb: whoever fills a disk of the host that it may write is ended while
 // some of it is left, bytes or files; who needs less is not.
 func TestDiskBomb(t *testing.T) {

@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tether-sandbox/tether/internal/plan"
@@ -80,15 +81,8 @@ func wallGrades(p *plan.Plan, m Machine) []Graded {
 func wallSecrets(p *plan.Plan) Graded {
 	var first string
 	n := 0
-	open := func(path string) {
-		best := ""
-		write := false
-		for i := range p.Views {
-			if v := &p.Views[i]; (v.Path == path || below(path, v.Path) || v.Path == "/") && len(v.Path) >= len(best) {
-				best, write = v.Path, write || v.Writable
-			}
-		}
-		if write {
+	open := func(path string) { // a rule opens all that lies below, views that are only read as well
+		if slices.ContainsFunc(p.Views, func(v plan.View) bool { return v.Writable && (v.Path == path || below(path, v.Path) || v.Path == "/") }) {
 			if n++; n == 1 {
 				first = path
 			}

@@ -111,6 +111,8 @@ const (
 	// MetNamespaces is no limit: the command wanted a user namespace, in which
 	// sandboxes are built, and was refused.
 	MetNamespaces
+	// MetUncounted: what all processes together have used cannot be counted any more.
+	MetUncounted
 )
 
 // maxCPUs is more than any kernel has.

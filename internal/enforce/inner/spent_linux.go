@@ -17,8 +17,13 @@ import (
 // second wherever we run.
 const tick = time.Second / 100
 
+// uncounted is for how long looks may fail, one upon another: for want of memory
+// or files they can, and a command can see to it that they do, by our own limits.
+const uncounted = time.Second
+
 // holdCPU ends everything inside once all processes together have used what the
-// order allows. It returns when that is not asked for.
+// order allows, or that cannot be counted any more. It returns when it is not
+// asked for.
 func holdCPU(order *enforce.Order, u *undertaker) {
 	if !order.Limits.CountCPU || order.Limits.CPUSeconds <= 0 {
 		return
@@ -26,15 +31,27 @@ func holdCPU(order *enforce.Order, u *undertaker) {
 	most := time.Duration(order.Limits.CPUSeconds) * time.Second
 	// We may be on fewer processors than the command.
 	processors := max(len(order.CPUs), runtime.NumCPU())
+	why, counted := enforce.MetTreeCPU, time.Now()
 	for {
 		begin := time.Now()
-		left := most - spentInside(u)
+		spent, all := spentInside(u)
+		left := most - spent
 		if left <= 0 {
 			break
 		}
-		time.Sleep(enforce.Pace(left, processors, time.Since(begin)))
+		if all {
+			counted = time.Now()
+		} else if time.Since(counted) > uncounted {
+			why = enforce.MetUncounted
+			break
+		}
+		wait := enforce.Pace(left, processors, time.Since(begin))
+		if !all {
+			wait = min(wait, uncounted/10)
+		}
+		time.Sleep(wait)
 	}
-	send(Message{Kind: Limited, Status: uint32(enforce.MetTreeCPU)})
+	send(Message{Kind: Limited, Status: uint32(why)})
 	for { // the main thread ends us when there is nobody left
 		signalTree(unix.SIGKILL, u)
 		time.Sleep(5 * time.Millisecond)
@@ -45,20 +62,25 @@ func holdCPU(order *enforce.Order, u *undertaker) {
 // ended. It is never more than was used: our own dead are asked for before any
 // other process, and parents before their children, so that a child whose time
 // passes on to its parent meanwhile counts once or not yet. What nobody waits for
-// (SIGCHLD ignored) counts as long as it runs: the kernel forgets it then.
-func spentInside(u *undertaker) time.Duration {
+// (SIGCHLD ignored) counts as long as it runs: the kernel forgets it then. all is
+// false when something that runs could not be looked at.
+func spentInside(u *undertaker) (sum time.Duration, all bool) {
 	var dead syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_CHILDREN, &dead)
-	sum := time.Duration(dead.Utime.Nano() + dead.Stime.Nano())
-	for _, d := range descendants(os.Getpid(), 0) {
+	sum = time.Duration(dead.Utime.Nano() + dead.Stime.Nano())
+	list, all := descendants(os.Getpid(), 0)
+	for _, d := range list {
 		if u.is(d.pid) {
 			continue
 		}
-		if raw, err := os.ReadFile("/proc/" + strconv.Itoa(d.pid) + "/stat"); err == nil {
+		raw, err := os.ReadFile("/proc/" + strconv.Itoa(d.pid) + "/stat")
+		if err == nil {
 			sum += spentBy(string(raw))
+		} else {
+			all = all && goneBy(err)
 		}
 	}
-	return sum
+	return sum, all
 }
 
 // spentBy is what a process has used by its own threads and by the children that

@@ -20,7 +20,8 @@ func signalTree(sig unix.Signal, u *undertaker) {
 	if sig == unix.SIGKILL {
 		u.bury()
 	}
-	for _, d := range descendants(os.Getpid(), 0) {
+	all, _ := descendants(os.Getpid(), 0)
+	for _, d := range all {
 		if !u.is(d.pid) {
 			d.signal(sig)
 		}
@@ -66,31 +67,38 @@ func (d descendant) signal(sig unix.Signal) {
 	}
 }
 
-// descendants lists the processes below pid, parents first.
-func descendants(pid, depth int) []descendant {
+// descendants lists the processes below pid, parents first. whole is false when
+// some could not be looked for.
+func descendants(pid, depth int) (out []descendant, whole bool) {
 	const deepest = 1000
 	if depth > deepest {
-		return nil
+		return nil, false
 	}
-	var out []descendant
 	tasks, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
 	if err != nil {
-		return nil
+		return nil, goneBy(err)
 	}
+	whole = true
 	for _, t := range tasks {
-		list, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + t.Name() + "/children")
+		at := "/proc/" + strconv.Itoa(pid) + "/task/" + t.Name()
+		list, err := os.ReadFile(at + "/children")
 		if err != nil {
+			var st unix.Stat_t // a kernel without these lists has the rest
+			whole = whole && goneBy(err) && unix.Stat(at, &st) != nil
 			continue
 		}
 		for f := range strings.FieldsSeq(string(list)) {
 			if child, err := strconv.Atoi(f); err == nil {
-				out = append(out, descendant{child, pid})
-				out = append(out, descendants(child, depth+1)...)
+				below, all := descendants(child, depth+1)
+				out, whole = append(append(out, descendant{child, pid}), below...), whole && all
 			}
 		}
 	}
-	return out
+	return out, whole
 }
+
+// goneBy says whether a file of a process was not read because that is gone.
+func goneBy(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) }
 
 // parentOf returns the parent of a process, zero when it is gone.
 func parentOf(pid int) int {

@@ -141,9 +141,7 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 	if low, killed := disks.end(); killed || ended.Status != 0 {
 		out.LowDisk = low
 	}
-	if used.end() {
-		out.Met |= enforce.MetTreeCPU
-	}
+	out.Met |= used.end()
 	if tmp.end() {
 		out.Met |= enforce.MetScratch
 		ended.Full = "/tmp"

@@ -13,7 +13,7 @@ import (
 // processes of a command together.
 type timeGuard struct {
 	stop, done chan struct{}
-	over       atomic.Bool
+	met        atomic.Uint32 // enforce.Met
 }
 
 // guardTime calls kill when what a group has used from now on is more than the
@@ -33,7 +33,10 @@ func guardTime(g *cgroup.Group, seconds int64, kill func()) *timeGuard {
 			now, err := g.Used()
 			if err != nil || now-before >= most {
 				// What cannot be counted any more is not let go on.
-				t.over.Store(err == nil)
+				t.met.Store(uint32(enforce.MetTreeCPU))
+				if err != nil {
+					t.met.Store(uint32(enforce.MetUncounted))
+				}
 				kill()
 				return
 			}
@@ -47,13 +50,13 @@ func guardTime(g *cgroup.Group, seconds int64, kill func()) *timeGuard {
 	return t
 }
 
-// end says whether the limit ended the command. The group may go then: nobody looks
+// end says what the command was ended for, zero for nothing. The group may go then: nobody looks
 // at it any more.
-func (t *timeGuard) end() bool {
+func (t *timeGuard) end() enforce.Met {
 	if t == nil {
-		return false
+		return 0
 	}
 	close(t.stop)
 	<-t.done
-	return t.over.Load()
+	return enforce.Met(t.met.Load())
 }
