@@ -121,11 +121,13 @@ func (r *resolver) own() {
 	}
 }
 
-// pinViews keeps what the policy shows read-only, inside of what it lets be
-// written, from being moved away with a folder around it.
+// pinViews keeps what the policy shows, inside of what it lets be written, from
+// being moved away with a folder around it: what is read-only would become
+// writable by that, and in the place of what is writable a link could come, which
+// leads whoever looks there afterwards out of all roots.
 func (r *resolver) pinViews() {
 	for _, v := range r.p.Views {
-		if !v.Writable && v.At == "" && v.Origin != System {
+		if v.At == "" && v.Origin != System {
 			r.pinAbove(v.Path)
 		}
 	}
