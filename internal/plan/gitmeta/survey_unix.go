@@ -42,7 +42,7 @@ type root struct {
 func openSurvey(workspace string, commons []string) (*survey, error) {
 	s := &survey{ws: workspace, seen: map[string]bool{}, items: map[string]Item{}, dirs: map[string]string{}}
 	for _, p := range append([]string{workspace}, commons...) {
-		fd, err := unix.Open(p, openPlace, 0)
+		fd, err := openRoot(p)
 		if err == unix.ENOENT && p != workspace {
 			continue // nothing is left of it to look at
 		}
@@ -53,6 +53,32 @@ func openSurvey(workspace string, commons []string) (*survey, error) {
 		s.roots = append(s.roots, root{p, fd})
 	}
 	return s, nil
+}
+
+// openRoot opens a canonical path without following a link anywhere on it: where
+// one root lies in another, or in that of another run, a command can move the
+// folders around it, and a link in their place would lead out of all roots.
+func openRoot(path string) (int, error) {
+	at, err := unix.Open("/", openPlace, 0)
+	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+		if err != nil || name == "" {
+			break
+		}
+		up := at
+		at, err = unix.Openat(up, name, openPlace, 0)
+		unix.Close(up)
+	}
+	return at, err
+}
+
+// Reachable says whether a root, given by its canonical path, is still a folder
+// that is reached without following a link. What follows one acts elsewhere.
+func Reachable(root string) error {
+	fd, err := openRoot(root)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: root, Err: err}
+	}
+	return unix.Close(fd)
 }
 
 func (s *survey) close() {

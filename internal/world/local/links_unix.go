@@ -99,7 +99,7 @@ var errNotTheirs = errors.New("another user owns it")
 
 // strip takes the bits that lend rights, and capabilities, from the files that
 // the walk marked, if the command's user owns them.
-func strip(root string, seen *secrets.Found, id plan.Identity) []gitmeta.Finding {
+func strip(seen *secrets.Found, id plan.Identity) []gitmeta.Finding {
 	uid := id.HostUID
 	if id.Idmapped {
 		uid = 0 // its new files are root's
@@ -110,7 +110,7 @@ func strip(root string, seen *secrets.Found, id plan.Identity) []gitmeta.Finding
 			continue
 		}
 		f := gitmeta.Finding{Path: e.Path, Kind: gitmeta.KindSetID, What: "a file that lends its owner's rights to whoever starts it", Action: gitmeta.Stripped}
-		if err := stripOne(root, e.Path, uid); err != nil {
+		if err := stripOne(e.Path, uid); err != nil {
 			f.Action, f.What = gitmeta.Reported, f.What+fmt.Sprintf("; the bits could not be taken from it: %v", err)
 		}
 		out = append(out, f)

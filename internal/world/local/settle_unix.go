@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -202,6 +203,10 @@ func (r *record) inspect(p *plan.Plan) ([]gitmeta.Finding, error) {
 // rest from being looked at.
 func (r *record) inspectRoot(p *plan.Plan, i int) ([]gitmeta.Finding, error) {
 	root, quarantine := string(r.Roots[i]), filepath.Join(p.StateDir, "quarantine")
+	if err := gitmeta.Reachable(root); err != nil {
+		return nil, fault.Wrap(fault.FileFailed, "what the command left could not be looked at: "+strconv.Quote(root)+" is no folder any more, or is reached by a link", err).
+			WithHint("ls -ld " + root)
+	}
 	rules := laterRules()
 	rules.Since, rules.Files = r.Begin.Add(-tick).UnixNano(), r.AnyMode
 	seen, err := r.walk(root, rules)
@@ -223,7 +228,7 @@ func (r *record) inspectRoot(p *plan.Plan, i int) ([]gitmeta.Finding, error) {
 		links, err := r.commonLinks(common, quarantine)
 		all, errLinks = append(all, links...), errors.Join(errLinks, err)
 	}
-	all = append(append(all, strip(root, &seen, p.Identity)...), r.outLinks(root, &seen)...)
+	all = append(append(all, strip(&seen, p.Identity)...), r.outLinks(root, &seen)...)
 	later, err := r.later(root, &seen, quarantine)
 	return bounded(root, append(all, later...)), errors.Join(errGit, errOver, errLinks, err)
 }

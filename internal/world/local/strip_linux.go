@@ -2,19 +2,14 @@ package local
 
 import (
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-func stripOne(root, path string, uid uint32) error {
-	top, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(top)
-	fd, err := unix.Openat2(top, strings.TrimPrefix(path[len(root):], "/"), &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+// stripOne takes the bits and capabilities from the regular file at path, through
+// no link, be it in a root or above it.
+func stripOne(path string, uid uint32) error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
 		return err
 	}
