@@ -205,3 +205,45 @@ func lateNotes(res map[string]any) string {
 	raw, _ := json.Marshal(report["notes"])
 	return string(raw)
 }
+
+// A repository that is moved about, with hooks and configuration that are locked,
+// does not lose them while the command runs, and configuration with a password is
+// not written anew where the command can read it. Control: what is planted in the
+// moved repository goes, beyond what is kept.
+func TestPromptMovedRepository(t *testing.T) {
+	need.Program(t, "git")
+	need.Program(t, "python3")
+	providers(t, func(t *testing.T, j *jail) {
+		if j.provider == "landlock" {
+			t.Skip("nothing is hidden or locked in a writable folder")
+		}
+		j.repo()
+		j.mustHost(`rm -rf .git/hooks; git init -q other; rm -rf other/.git/hooks; mkdir other/.git/hooks; echo theirs > other/.git/hooks/pre-push
+			chmod 755 other/.git/hooks/pre-push; git -C other config core.sshCommand "ssh -v"
+			git -C other config remote.origin.url "https://u:$SECRET@example.org/x"`)
+		j.write("spy.py", `import os, sys, time
+end = time.time() + 20
+while time.time() < end and not os.path.exists("over"):
+    try:
+        for n in os.listdir("o2/.git"):
+            if n.startswith("config") and sys.argv[1] in open("o2/.git/" + n).read():
+                open("leak", "a").write(n + "\n")
+    except OSError:
+        pass
+`)
+		j.opens("cat other/.git/config", j.secret)
+		moved := filepath.Join(j.w, "o2/.git/remotes/planted")
+		res := j.during(`mkdir .git/hooks; i=0; while test $i -lt 70; do : > .git/hooks/h$i; i=$((i+1)); done
+			i=0; while test $i -lt 100 && ls .git/hooks/h* >/dev/null 2>&1; do sleep 0.1; i=$((i+1)); done
+			python3 spy.py '`+j.secret+`' & mv other o2; mkdir o2/.git/remotes; echo x > o2/.git/remotes/planted`, func() {
+			if within(10*time.Second, func() bool { _, err := os.Lstat(moved); return err != nil }) < 0 {
+				t.Error("control: nothing is taken back in a repository that moved")
+			}
+			j.unchanged("o2/.git/hooks/pre-push", "theirs\n")
+		})
+		j.absent("leak")
+		if got := j.told(res, "o2/.git/hooks/pre-push"); len(got) != 1 || got[0] != "quarantined" {
+			t.Errorf("the hook at the end: %q, want it kept", got)
+		}
+	})
+}

@@ -14,9 +14,11 @@ import (
 // reports is left to it, and so is a repository that the command makes: work in
 // that must go on.
 //
-// The command may change everything between a look and what follows from it.
-// Then another thing that it put in the very place of what was judged is moved,
-// and nothing that lies elsewhere. Of what it makes over and over no more than
+// The command may change everything between a look and what follows from it, and
+// may move folders that hold what it cannot change itself. So nothing is touched
+// but the very file that was judged, and no file that was there before as it is,
+// elsewhere: what was locked or hidden would be gone for good, or come open by
+// being rewritten. That is left to the end, too. Of what it makes over and over no more than
 // mostEarly things and maxKept bytes are kept; after that, files and links are
 // removed, and folders stay where they are under an inert name.
 //
@@ -25,9 +27,16 @@ type Early struct {
 	before     Snapshot
 	quarantine string
 	ids        map[string]bool // of the git directories, whatever they are called
+	had        map[had]bool
 	entries    int             // how many things may still be kept
 	bytes      int64
 	broken     map[string]broken
+}
+
+// had is a file that was there before, and what as.
+type had struct {
+	role Role
+	id   string
 }
 
 // broken says since when a configuration cannot be parsed.
@@ -47,9 +56,12 @@ const (
 // NewEarly returns one for the workspace of a snapshot that [Take] made, not one
 // that went through a record. quarantine is that of Settle.
 func NewEarly(before Snapshot, quarantine string) *Early {
-	e := &Early{before: before, quarantine: quarantine, ids: map[string]bool{}, entries: mostEarly, bytes: maxKept, broken: map[string]broken{}}
+	e := &Early{before: before, quarantine: quarantine, ids: map[string]bool{}, had: map[had]bool{}, entries: mostEarly, bytes: maxKept, broken: map[string]broken{}}
 	for _, id := range before.dirs {
 		e.ids[id] = true
+	}
+	for _, item := range before.Items {
+		e.had[had{item.Role, item.id}] = true
 	}
 	return e
 }
@@ -99,7 +111,8 @@ func (e *Early) Settle(dirs []string) (found []Finding, open []string, err error
 		}
 	}
 	todo := slices.DeleteFunc(compare(e.before, s.items), func(a action) bool {
-		return a.finding.Action == Reported || !e.ripe(a.finding.Path, s.items[a.finding.Path])
+		item := s.items[a.finding.Path]
+		return a.finding.Action == Reported || e.had[had{item.Role, item.id}] || !e.ripe(a.finding.Path, item)
 	})
 	found, _ = s.carryOut(todo, e.quarantine)
 	for path, item := range s.items {

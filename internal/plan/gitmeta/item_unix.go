@@ -29,6 +29,7 @@ func (s *survey) at(fd int, dir, name string, item Item, bound ...string) {
 	}
 	item.Exec = st.Mode&0o111 != 0
 	item.Sum = identity(&st)
+	item.id = item.Sum
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
 		item.Type, item.Exec = 'd', false
@@ -143,6 +144,12 @@ func (s *survey) content(item *Item, dir, name string, raw []byte, bound []strin
 
 func identity(st *unix.Stat_t) string {
 	return fmt.Sprintf("%d:%d:%d:%o:%d:%d", st.Dev, st.Ino, st.Size, st.Mode, st.Mtim.Nano(), st.Ctim.Nano())
+}
+
+// is says whether st is of the file that id names, changed or not. An empty one
+// names any.
+func is(id string, st *unix.Stat_t) bool {
+	return id == "" || strings.HasPrefix(id, whichFile(st)+":")
 }
 
 func isLinkAt(fd int, name string) bool {

@@ -105,7 +105,8 @@ func writeNew(fd int, name string, r io.Reader, like *unix.Stat_t) error {
 // into the ward; on another file system it is copied there and unlinked; it is
 // given an inert name; it is unlinked; it loses its permissions or its content.
 // What nothing works for is left, with an error.
-func (s *survey) take(f Finding, q *ward, name string) (Finding, error) {
+func (s *survey) take(a action, q *ward, name string) (Finding, error) {
+	f := a.finding
 	dir, base := splitPath(f.Path)
 	fd, err := s.dir(dir)
 	if vanished(err) {
@@ -115,7 +116,7 @@ func (s *survey) take(f Finding, q *ward, name string) (Finding, error) {
 		return left(f), err
 	}
 	defer unix.Close(fd)
-	return s.takeAt(fd, dir, base, f, q, name)
+	return s.takeAt(fd, dir, base, a, q, name)
 }
 
 // vanished says whether a name leads nowhere, or to something else, by now.
@@ -133,7 +134,8 @@ func left(f Finding) Finding {
 	return f
 }
 
-func (s *survey) takeAt(fd int, dir, base string, f Finding, q *ward, name string) (Finding, error) {
+func (s *survey) takeAt(fd int, dir, base string, a action, q *ward, name string) (Finding, error) {
+	f := a.finding
 	f.Action = Quarantined
 	h, err := handleAt(fd, base)
 	if vanished(err) {
@@ -148,7 +150,7 @@ func (s *survey) takeAt(fd int, dir, base string, f Finding, q *ward, name strin
 		return left(f), err
 	}
 	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
-	if s.early != nil && f.Kind == KindLink && st.Mode&unix.S_IFMT != unix.S_IFLNK {
+	if s.early != nil && (f.Kind == KindLink && st.Mode&unix.S_IFMT != unix.S_IFLNK || !is(a.id, &st)) {
 		return gone(f), nil // the command has put something else there
 	}
 	if isDir {

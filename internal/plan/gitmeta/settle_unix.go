@@ -123,9 +123,9 @@ func (s *survey) carryOut(todo []action, quarantine string) ([]Finding, error) {
 		var err error
 		switch f.Action {
 		case Rewritten:
-			f, err = s.rewrite(f, a.keep, q, files[i])
+			f, err = s.rewrite(a, q, files[i])
 		case Quarantined:
-			f, err = s.take(f, q, files[i])
+			f, err = s.take(a, q, files[i])
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w (%w)", strconv.Quote(f.Path), ErrLeft, err))
@@ -194,7 +194,8 @@ func (s *survey) mode(path string) string {
 // rewrite replaces a configuration by itself without the executable entries
 // that were not there before. The file is never missing in between. If that
 // fails, or if it is not what it was when it was surveyed, it is taken away.
-func (s *survey) rewrite(f Finding, keep []string, q *ward, name string) (Finding, error) {
+func (s *survey) rewrite(a action, q *ward, name string) (Finding, error) {
+	f := a.finding
 	dir, base := splitPath(f.Path)
 	fd, err := s.dir(dir)
 	if vanished(err) {
@@ -204,12 +205,12 @@ func (s *survey) rewrite(f Finding, keep []string, q *ward, name string) (Findin
 		return left(f), err
 	}
 	defer unix.Close(fd)
-	done, err := s.rewriteAt(fd, dir, base, keep, q, name)
+	done, err := s.rewriteAt(fd, dir, base, a, q, name)
 	if s.early != nil && errors.Is(err, errMoved) {
 		return gone(f), nil // the look that follows sees what it is now
 	}
 	if err != nil {
-		return s.takeAt(fd, dir, base, f, q, name)
+		return s.takeAt(fd, dir, base, a, q, name)
 	}
 	if done && q != nil && there(q.fd, name) {
 		f.QuarantinedTo = filepath.Join(q.path, name)
@@ -218,7 +219,7 @@ func (s *survey) rewrite(f Finding, keep []string, q *ward, name string) (Findin
 }
 
 // rewriteAt says whether there was anything to rewrite.
-func (s *survey) rewriteAt(fd int, dir, base string, keep []string, q *ward, name string) (bool, error) {
+func (s *survey) rewriteAt(fd int, dir, base string, a action, q *ward, name string) (bool, error) {
 	n, err := openFile(fd, base)
 	if err != nil {
 		return false, err
@@ -228,6 +229,10 @@ func (s *survey) rewriteAt(fd int, dir, base string, keep []string, q *ward, nam
 		unix.Close(n)
 		return false, err
 	}
+	if s.early != nil && !is(a.id, &st) {
+		unix.Close(n)
+		return false, errMoved
+	}
 	raw, err := readFD(n, base, MaxConfig)
 	if err != nil {
 		return false, err
@@ -236,7 +241,7 @@ func (s *survey) rewriteAt(fd int, dir, base string, keep []string, q *ward, nam
 	if err != nil {
 		return false, err
 	}
-	clean, changed := without(raw, entries, keep, dir, s.ws)
+	clean, changed := without(raw, entries, a.keep, dir, s.ws)
 	if !changed {
 		return false, nil
 	}
@@ -245,7 +250,7 @@ func (s *survey) rewriteAt(fd int, dir, base string, keep []string, q *ward, nam
 		return false, err
 	}
 	if slices.ContainsFunc(after, func(e Entry) bool {
-		return Executable(e) && !worktreeInside(e, dir, s.ws) && !slices.Contains(keep, entryDigest(e))
+		return Executable(e) && !worktreeInside(e, dir, s.ws) && !slices.Contains(a.keep, entryDigest(e))
 	}) {
 		return false, errNotClean
 	}

@@ -143,12 +143,17 @@ type Item struct {
 	Bad string `json:"bad,omitempty"`
 	// Key is the configuration key that runs a RoleProgram.
 	Key string `json:"key,omitempty"`
+
+	// id is the identity of what was looked at. It is not kept: only [Early]
+	// needs it.
+	id string
 }
 
 // action is one thing to do; finding says it in words.
 type action struct {
 	finding Finding
 	keep    []string // digests of executable entries that were there before
+	id      string   // of what was judged, empty where nothing was
 }
 
 // compare decides what to do about everything that is new or changed. It is
@@ -165,7 +170,7 @@ func compare(before Snapshot, now map[string]Item) []action {
 			if item.Type == 'l' && item.Role == RoleConfig {
 				kind = KindLink
 			}
-			todo = append(todo, action{Finding{Path: path, Kind: kind, What: what, Action: act}, old.Keys})
+			todo = append(todo, action{Finding{Path: path, Kind: kind, What: what, Action: act}, old.Keys, item.id})
 		}
 	}
 	slices.SortFunc(todo, func(a, b action) int { return cmp.Compare(a.finding.Path, b.finding.Path) })

@@ -118,10 +118,10 @@ func (q *prompt) note(e watch.Event) (watchIt bool) {
 		return false
 	}
 	path := e.Path()
+	before := q.news.count()
 	if e.Folder && e.From != "" {
 		q.follow(e.From, path)
 	}
-	before := q.news.count()
 	dir, root := q.gitDir(path)
 	switch {
 	case dir != "" && path != dir:
