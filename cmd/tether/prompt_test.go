@@ -66,33 +66,61 @@ var planted = []struct {
 	name, setup string
 	plant       func(j *jail) string
 	at, action  string
+	// locked says that a lock keeps it from being made, where there are locks.
+	locked bool
 }{
-	{"a hook", "", func(j *jail) string { return "mkdir .git/hooks; " + j.hook(".git/hooks/pre-commit") }, ".git/hooks/pre-commit", "quarantined"},
+	{"a hook", "", func(j *jail) string { return "mkdir .git/hooks; " + j.hook(".git/hooks/pre-commit") }, ".git/hooks/pre-commit", "quarantined", false},
 	{"hooks moved in", "", func(j *jail) string {
 		return "mkdir .git/x; " + j.hook(".git/x/pre-commit") + "; chmod 311 .git/x; mv .git/x .git/hooks"
-	}, ".git/hooks/pre-commit", "quarantined"},
-	{"hooks as a link", "", func(j *jail) string { return "mkdir x; " + j.hook("x/pre-commit") + "; ln -s ../x .git/hooks" }, ".git/hooks", "quarantined"},
+	}, ".git/hooks/pre-commit", "quarantined", false},
+	{"hooks as a link", "", func(j *jail) string { return "mkdir x; " + j.hook("x/pre-commit") + "; ln -s ../x .git/hooks" }, ".git/hooks", "quarantined", false},
 	{"a hook as a hard link", "", func(j *jail) string {
 		return "mkdir .git/hooks; " + j.hook(".git/x") + "; ln .git/x .git/hooks/pre-commit"
-	}, ".git/hooks/pre-commit", "quarantined"},
+	}, ".git/hooks/pre-commit", "quarantined", false},
 	{"configuration of a worktree", "git config extensions.worktreeConfig true", func(j *jail) string {
 		return `printf '[core]\n\tfsmonitor = "touch ` + j.pwn() + `; false"\n' > .git/config.worktree`
-	}, ".git/config.worktree", "rewritten"},
+	}, ".git/config.worktree", "rewritten", false},
 	{"the same, still open", "git config extensions.worktreeConfig true", func(j *jail) string {
 		return `exec 3>.git/config.worktree; sleep 0.3; printf '[core]\n\tfsmonitor = "touch ` + j.pwn() + `; false"\n' >&3`
-	}, ".git/config.worktree", "rewritten"},
+	}, ".git/config.worktree", "rewritten", false},
 	{"attributes", "git config filter.x.clean 'touch $OUT/PWN; cat'", func(*jail) string {
 		return "mkdir -p .git/info; echo '* filter=x' > .git/info/attributes"
-	}, ".git/info/attributes", "quarantined"},
+	}, ".git/info/attributes", "quarantined", false},
 	{"a common directory", "", func(j *jail) string {
 		return `cp -a .git y; mkdir -p y/hooks; ` + j.hook("y/hooks/pre-commit") + `; echo ../y > .git/commondir`
-	}, ".git/commondir", "quarantined"},
+	}, ".git/commondir", "quarantined", false},
 	{"a folder that configuration names", "git config core.hooksPath .husky/_", func(j *jail) string {
 		return "mkdir -p .husky/_; " + j.hook(".husky/_/pre-commit")
-	}, ".husky/_/pre-commit", "quarantined"},
+	}, ".husky/_/pre-commit", "quarantined", false},
 	{"a file that configuration includes", "git config include.path ../sub/my.cfg", func(j *jail) string {
 		return `mkdir sub; printf '[core]\n\tfsmonitor = "touch ` + j.pwn() + `; false"\n' > sub/my.cfg`
-	}, "sub/my.cfg", "rewritten"},
+	}, "sub/my.cfg", "rewritten", false},
+	{"configuration", "", func(j *jail) string { return j.monitor(".git/config") }, ".git/config", "rewritten", true},
+	{"configuration, still open", "", func(j *jail) string {
+		return `exec 3>>.git/config; sleep 0.3; printf '[core]\n\tfsmonitor = "touch ` + j.pwn() + `; false"\n' >&3`
+	}, ".git/config", "rewritten", true},
+	{"configuration, by a new file in its place", "", func(j *jail) string {
+		return "cp .git/config .git/x; " + j.monitor(".git/x") + "; mv .git/x .git/config"
+	}, ".git/config", "rewritten", true},
+	{"configuration, by a hard link", "", func(j *jail) string { return "ln .git/config x; " + j.monitor("x") }, ".git/config", "rewritten", true},
+	{"configuration, as a link", "", func(j *jail) string {
+		return "cp .git/config x; " + j.monitor("x") + "; rm .git/config; ln -s ../x .git/config"
+	}, ".git/config", "quarantined", true},
+	{"a hook that was there", "mkdir .git/hooks; echo '#!/bin/sh' >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit", func(j *jail) string {
+		return "echo 'touch " + j.pwn() + "' >>.git/hooks/pre-commit"
+	}, ".git/hooks/pre-commit", "quarantined", true},
+	{"the same, by a hard link", "mkdir .git/hooks; echo '#!/bin/sh' >.git/hooks/pre-commit", func(j *jail) string {
+		return "ln .git/hooks/pre-commit x; echo 'touch " + j.pwn() + "' >>x; chmod +x x"
+	}, ".git/hooks/pre-commit", "quarantined", true},
+	{"a folder that configuration names, by a hard link", "git config core.hooksPath .husky/_; mkdir -p .husky/_; echo '#!/bin/sh' >.husky/_/pre-commit; chmod +x .husky/_/pre-commit",
+		func(j *jail) string { return "ln .husky/_/pre-commit x; echo 'touch " + j.pwn() + "' >>x" }, ".husky/_/pre-commit", "quarantined", true},
+	{"a file that configuration includes, by a hard link", "git config include.path ../my.cfg; echo >my.cfg",
+		func(j *jail) string { return "ln my.cfg x; " + j.monitor("x") }, "my.cfg", "rewritten", true},
+}
+
+// monitor is shell text that puts a command into a file of configuration.
+func (j *jail) monitor(file string) string {
+	return `printf '[core]\n\tfsmonitor = "touch ` + j.pwn() + `; false"\n' >> ` + file
 }
 
 // What the host's git would run or obey is taken back while the command runs.
@@ -101,6 +129,9 @@ func TestPrompt(t *testing.T) {
 	for _, c := range planted {
 		t.Run(c.name, func(t *testing.T) {
 			providers(t, func(t *testing.T, j *jail) {
+				if c.locked && j.provider != "landlock" {
+					return
+				}
 				j.repo()
 				j.mustHost("rm -rf .git/hooks .git/info .git/branches; " + c.setup)
 				plant := c.plant(j)

@@ -3,6 +3,7 @@
 package gitmeta
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -24,6 +25,10 @@ import (
 //
 // Not safe for concurrent use; Settle may be called once it rests.
 type Early struct {
+	// Loose says that nothing is locked: what was there can be changed, too, and by
+	// another name or an open descriptor without anybody being told.
+	Loose bool
+
 	before     Snapshot
 	quarantine string
 	ids        map[string]bool // of the git directories, whatever they are called
@@ -93,7 +98,8 @@ func (e *Early) knows(path string, st *unix.Stat_t) bool {
 // before the command. found is what was done; what could not be done is left to
 // the end without a word. open are the git directories to look at once more in a
 // moment though nothing happens: whoever has a file open or mapped writes to it,
-// and nobody is told. An empty one stands for what configuration named.
+// and nobody is told. Where nothing is locked, they are all. An empty one stands
+// for what configuration named.
 func (e *Early) Settle(dirs []string) (found []Finding, open []string, err error) {
 	s, err := openAfter(e.before.Workspace, e.before.Commons, e.quarantine)
 	if err != nil {
@@ -121,6 +127,12 @@ func (e *Early) Settle(dirs []string) (found []Finding, open []string, err error
 		}
 		if dir := s.gitDirOf(path); !slices.Contains(open, dir) {
 			open = append(open, dir)
+		}
+	}
+	if e.Loose {
+		open = slices.Collect(maps.Keys(s.dirs))
+		if len(e.before.Hooks)+len(e.before.Includes) > 0 {
+			open = append(open, "")
 		}
 	}
 	return done(found), open, nil

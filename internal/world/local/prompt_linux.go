@@ -68,8 +68,9 @@ const (
 	promptShare = 12
 )
 
-// newPrompt returns nil where nothing is taken back at the end either.
-func newPrompt(r *record, p string) *prompt {
+// newPrompt returns nil where nothing is taken back at the end either. loose says
+// that the provider locks nothing.
+func newPrompt(r *record, p string, loose bool) *prompt {
 	if r.file == nil {
 		return nil
 	}
@@ -78,6 +79,7 @@ func newPrompt(r *record, p string) *prompt {
 	for i, root := range r.Roots {
 		s := &r.Snapshots[i]
 		early := gitmeta.NewEarly(*s, filepath.Join(p, "quarantine"))
+		early.Loose = loose
 		q.roots = append(q.roots, promptRoot{string(root), early})
 		for _, dir := range early.Dirs() {
 			q.dirs[dir] = i
@@ -88,6 +90,9 @@ func newPrompt(r *record, p string) *prompt {
 		for _, f := range s.Includes {
 			q.name(string(root), f)
 		}
+	}
+	if loose {
+		q.lookAtAll()
 	}
 	return q
 }

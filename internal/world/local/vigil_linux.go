@@ -68,7 +68,7 @@ func lookAfter(p *plan.Plan, proc enforce.Process, early *warm, kind enforce.Kin
 	v := &vigil{p: p, proc: proc, begin: time.Now(), done: make(chan struct{}), warmed: make(chan error, 1), unsure: unsure{}}
 	v.covers = (kind == enforce.Native || kind == enforce.Bwrap) && p.Policy.Profile != policy.FullAccess
 	if kind == enforce.Native || kind == enforce.Bwrap || kind == enforce.Landlock {
-		v.prompt = newPrompt(before, p.StateDir)
+		v.prompt = newPrompt(before, p.StateDir, kind == enforce.Landlock)
 	}
 	if !v.covers && v.prompt == nil {
 		return nil
