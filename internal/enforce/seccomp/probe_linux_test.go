@@ -122,6 +122,8 @@ func probes() []probe {
 		called("disk", refused("mknodat", none, bad, 0o60666, 0x103)),
 		called("TIOCSTI", refused("ioctl", none, 0x5412)), called("TIOCSTI high", refused("ioctl", none, 0x5412|1<<32)),
 		called("TIOCLINUX", refused("ioctl", none, 0x541c)), called("TIOCSETD", refused("ioctl", none, 0x5423)),
+		called("a snapshot", refused("ioctl", none, 0x50009417, bad)), called("a subvolume", refused("ioctl", none, 0x4020bc10, bad)),
+		called("a link to content", refused("ioctl", none, 0x40186f04, bad)), open("ioctl FICLONE", unix.SYS_IOCTL, none, 0x40049409, none),
 
 		called("vsock", refused("socket", 40, noType)), called("packet", refused("socket", 17, noType)),
 		called("alg", refused("socket", 38, noType)), called("key", refused("socket", 15, noType)),

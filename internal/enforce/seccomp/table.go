@@ -243,6 +243,14 @@ func deviceRules() []Rule {
 		tiocsti   = 0x5412
 		tioclinux = 0x541c
 		tiocsetd  = 0x5423
+
+		// The type of a request is its second byte.
+		requestType                    = 0xff00
+		btrfs, bcachefs                = 0x9400, 0xbc00
+		clone, cloneRange, dedupeRange = 0x40049409, 0x4020940d, 0xc0189436 // of all file systems
+		label                          = 0x81009431
+		ocfs2Reflink                   = 0x40186f04
+		snapshots                      = "makes, copies and removes whole trees: a copy has no masks, and no other wall looks at it"
 	)
 	device := func(arg uint8) []Cond {
 		return []Cond{{Arg: arg, Mask: fileType, In: []uint32{charDev, blockDev}}}
@@ -253,6 +261,8 @@ func deviceRules() []Rule {
 		{"ioctl", 16, 29, EPERM, 0, []Cond{in(1, tiocsti)}, "types into the terminal as if the user did"},
 		{"ioctl", 16, 29, EPERM, 0, []Cond{in(1, tioclinux)}, "pastes into the console as if the user did"},
 		{"ioctl", 16, 29, EPERM, 0, []Cond{in(1, tiocsetd)}, "line disciplines: drivers of old modems, faulty and loaded on request"},
+		{"ioctl", 16, 29, EPERM, 0, []Cond{{Arg: 1, Mask: requestType, In: []uint32{btrfs, bcachefs}}, notIn(1, clone, cloneRange, dedupeRange, label)}, snapshots},
+		{"ioctl", 16, 29, EPERM, 0, []Cond{in(1, ocfs2Reflink)}, snapshots},
 	}
 }
 
