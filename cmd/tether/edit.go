@@ -27,7 +27,7 @@ func editVerb(args []string, std stdio) (int, error) {
 	set.StringVar(&e.old, "old", "", "replace: the `TEXT` that is there")
 	set.StringVar(&e.new, "new", "", "replace: the `TEXT` to put in its place")
 	set.BoolVar(&e.all, "all", false, "replace: every occurrence")
-	set.StringVar(&e.sum, "if-sha256", "", "write, replace: only if the file's digest is `SUM`")
+	set.Func("if-sha256", "write, replace: only if the file's digest is `SUM`", e.f.Named("if-sha256", &e.sum))
 	set.StringVar(&e.glob, "glob", "", "list, search: only names that match `GLOB`")
 	set.IntVar(&e.depth, "depth", 1, "list: `N` levels deep")
 	set.BoolVar(&e.literal, "literal", false, "search: the pattern is plain text")

@@ -34,7 +34,7 @@ func newFlags(verb string) *flags {
 func newRunFlags(verb string) *flags {
 	f := newFlags(verb)
 	f.Set.Lookup("json").Usage = "print one JSON object with the output and the report"
-	f.Set.StringVar(&f.report, "report", "", "write the report as JSON to `FILE`, outside of what the command can write")
+	f.Set.Func("report", "write the report as JSON to `FILE`, outside of what the command can write", f.Named("report", &f.report))
 	f.Set.BoolVar(&f.verbose, "v", false, "print the report on stderr")
 	f.Set.BoolVar(&f.quiet, "q", false, "leave out the closing line on a terminal")
 	return f

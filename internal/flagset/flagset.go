@@ -54,11 +54,15 @@ func New(verb string) *Flags {
 
 	f.Set.Func("p", "the same as --profile `PROFILE`", f.rule("profile", same))
 	f.Set.Func("profile", "`PROFILE`: read-only, workspace-write (default) or full-access", f.rule("profile", same))
-	f.Set.StringVar(&f.Workspace, "C", "", "the same as --workspace `DIR`")
-	f.Set.StringVar(&f.Workspace, "workspace", "", "`DIR` that the work is about (default: the current folder)")
+	f.Set.Func("C", "the same as --workspace `DIR`", f.Named("workspace", &f.Workspace))
+	f.Set.Func("workspace", "`DIR` that the work is about (default: the current folder)", f.Named("workspace", &f.Workspace))
 
 	f.Set.Func("network", "`MODE`: gated (default: public hosts, and what rules allow), open (the host's) or none", f.rule("network", same))
-	f.Set.BoolFunc("no-network", "no network but a private loopback", func(string) error {
+	f.Set.BoolFunc("no-network", "no network but a private loopback", func(s string) error {
+		if s != "true" {
+			f.wrong = fault.New(fault.UsageInvalid, "--no-network takes no value").WithHint("--network gated")
+			return f.wrong
+		}
 		return f.rule("network", same)(policy.Offline.String())
 	})
 	f.Set.Func("allow-host", "also let out `RULE`: a name, *.name, address or network, each with :PORTS (repeatable)", f.rule("allow-host", same))
@@ -121,7 +125,10 @@ func (f *Flags) rule(key string, change func(string) (string, error)) func(strin
 		// The flag package keeps only the text of an error.
 		defer func() { f.wrong = err }()
 		if s == "" {
-			return fault.New(fault.PolicyInvalid, "an empty value means nothing")
+			return empty(key)
+		}
+		if s == "--" {
+			return fault.New(fault.UsageInvalid, "--"+key+" is followed by -- instead of a value").WithHint("tether " + f.Set.Name() + " -h")
 		}
 		s, err = change(s)
 		if err != nil {
@@ -137,6 +144,24 @@ func (f *Flags) rule(key string, change func(string) (string, error)) func(strin
 		f.changes = append(f.changes, c)
 		return err
 	}
+}
+
+// Named reads a flag into to that is no rule. An empty value, as of a variable
+// that is not set, would be as if the flag had not been typed, and is refused.
+func (f *Flags) Named(name string, to *string) func(string) error {
+	return func(s string) error {
+		if s == "" {
+			f.wrong = empty(name)
+			return f.wrong
+		}
+		*to = s
+		return nil
+	}
+}
+
+func empty(name string) error {
+	return fault.New(fault.PolicyInvalid, "an empty value of --"+name+" means nothing").
+		WithHint("leave out --" + name + ", or look whether a variable in its value is set")
 }
 
 // Parse reads the flags and returns what follows them.
@@ -155,7 +180,8 @@ func (f *Flags) Parse(args []string, out io.Writer) ([]string, error) {
 	if f.Workspace == "" {
 		dir, err := os.Getwd()
 		if err != nil {
-			return nil, fault.Wrap(fault.SandboxBadWorkspace, "the current folder is gone", err)
+			return nil, fault.Wrap(fault.SandboxBadWorkspace, "the current folder is gone", err).
+				WithHint("cd to a project's folder, or name one: tether " + f.Set.Name() + " -C DIR")
 		}
 		f.Workspace = dir
 	}

@@ -105,8 +105,19 @@ func Wrong(set *flag.FlagSet, err error) error {
 		what = dashed(name) + " is not a flag of this verb"
 		var names []string
 		set.VisitAll(func(fl *flag.Flag) { names = append(names, fl.Name) })
-		if near := typo.Nearest(name, names); near != "" {
+		// Of one letter, anything would be near.
+		if near := typo.Nearest(name, names); near != "" && len(name) > 2 {
 			hint = dashed(near)
+		}
+	}
+	if what, ok := strings.CutPrefix(what, "flag needs an argument: -"); ok {
+		return fault.New(fault.UsageInvalid, dashed(what)+" needs a value").WithHint(hint)
+	}
+	// invalid value "x" for flag -depth: parse error
+	for _, before := range []string{" for -", " for flag -"} {
+		if i := strings.LastIndex(what, before); i >= 0 {
+			name, why, _ := strings.Cut(what[i+len(before):], ": ")
+			what = what[:i] + " for " + dashed(name) + ": " + why
 		}
 	}
 	return fault.New(fault.UsageInvalid, what).WithHint(hint)

@@ -16,7 +16,7 @@ const NewSession = "new"
 
 // AddSession adds the flag --session.
 func (f *Flags) AddSession() {
-	f.Set.StringVar(&f.Session, "session", "", "record what happens in session `ID`, begun or continued; new makes up a name")
+	f.Set.Func("session", "record what happens in session `ID`, begun or continued; new makes up a name", f.Named("session", &f.Session))
 }
 
 // Options says how a session under the policy files and the flags is opened.
