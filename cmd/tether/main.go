@@ -87,13 +87,20 @@ func run(args []string, std stdio) int {
 			names = append(names, n)
 		}
 		slices.Sort(names)
-		hint := "tether run -- " + tether.CommandLine(args[1:])
+		rest := args[1:]
+		if first == "--" {
+			rest = rest[1:]
+		}
+		hint := "tether run -- " + tether.CommandLine(rest)
+		what := fmt.Sprintf("there is no verb %q; there are %s", first, strings.Join(names, ", "))
 		if near := typo.Nearest(first, names); near != "" {
 			hint = "tether " + tether.CommandLine(append([]string{near}, args[2:]...))
-		} else if slices.Contains(args[2:], "--") { // it was meant as a verb
+		} else if strings.HasPrefix(first, "-") && first != "--" {
+			what, hint = "flags come after the verb, and "+first+" before it", "tether run "+first+" -- CMD"
+		} else if slices.Contains(rest, "--") { // it was meant as a verb
 			hint = "tether help"
 		}
-		err := fault.New(fault.UsageInvalid, fmt.Sprintf("there is no verb %q; there are %s", first, strings.Join(names, ", "))).WithHint(hint)
+		err := fault.New(fault.UsageInvalid, what).WithHint(hint)
 		return finish(exitOurs, err)(std.err)
 	}
 }
