@@ -127,9 +127,9 @@ func (f *flags) tell(c tether.Command, res tether.Result, to *reportFile, std st
 	}
 	switch {
 	case res.Outcome == tether.NotFound:
-		finish(0, fault.New(fault.CommandNotFound, "there is no program "+c.Args[0]+" inside the sandbox"))(std.err)
+		finish(0, notFound(f.Workspace, c.Args))(std.err)
 	case res.Outcome == tether.NotExecutable:
-		finish(0, fault.New(fault.CommandNotExecutable, c.Args[0]+" cannot be executed"))(std.err)
+		finish(0, notExecutable(f.Workspace, c.Args[0]))(std.err)
 	case res.TimedOut:
 		finish(0, fault.New(fault.LimitTime, "the time limit ended the command").WithHint("--timeout "+longer(res.Duration)))(std.err)
 	}
@@ -165,9 +165,10 @@ func (f *flags) tell(c tether.Command, res tether.Result, to *reportFile, std st
 	return nil
 }
 
-// longer is a time limit that is worth trying next.
+// longer is a time limit that is worth trying next: twice as long, in whole
+// seconds.
 func longer(d time.Duration) string {
-	return (2 * d.Round(time.Second)).String()
+	return max(time.Second, (2 * d).Round(time.Second)).String()
 }
 
 // jsonResult is a result as --json prints it. Fields are only ever added.
