@@ -138,7 +138,7 @@ func (p Policy) checkWorkspace() error {
 		return invalid("the policy has no workspace", "name the folder to work in with --workspace DIR")
 	case "/", "~":
 		return fault.New(fault.SandboxBadWorkspace, "the workspace "+w+" is so wide that it would protect nothing").
-			WithHint("name one project's folder with --workspace DIR")
+			WithHint("-C DIR, with DIR a project's own folder")
 	}
 	return nil
 }

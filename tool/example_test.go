@@ -73,5 +73,5 @@ func Example() {
 	// hello, world
 	//
 	// SANDBOX_VIOLATION: ../../etc/passwd lies outside of the workspace and the added roots
-	// hint: name a path relative to the workspace, or absolute inside one of the roots; --allow-read DIR adds a root
+	// hint: name a path relative to the workspace, or absolute inside one of the roots; --allow-read DIR and --allow-write DIR add one
 }

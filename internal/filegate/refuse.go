@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	hintInside = "name a path relative to the workspace, or absolute inside one of the roots; --allow-read DIR adds a root"
+	hintInside = "name a path relative to the workspace, or absolute inside one of the roots; --allow-read DIR and --allow-write DIR add one"
 	hintHidden = "it is closed to commands as well; ask the user for what is needed of it"
 	hintGit    = "let git do it: run a git command, or change it outside of Tether"
 	hintOwn    = "change it outside of Tether"

@@ -67,7 +67,7 @@ func TestParseRule(t *testing.T) {
 		{"example.com/path", "write it as example.com"}, {"*", "leave it out"}, {"*.", "leave it out"}, {"exa*mple.com", "write it like *."},
 		{"*example.com", "write it like *."}, {"*.*.example.com", "write it like *."}, {"a.*.example", "write it like *."},
 		{"*.10.0.0.1", "write the network"}, {"10.0.0.1/8", "write 10.0.0.0/8"}, {"10.0.0.0/33", "write it like"}, {"10.0.0.0/", "write it as 10.0.0.0"},
-		{"a.example:", "write ports"}, {"a.example:0", "write ports"}, {"a.example:65536", "write ports"}, {"a.example:080", "write ports"},
+		{"a.example:", "write ports"}, {"3000", "write it like localhost:3000"}, {":3000", "write it like localhost:3000"}, {"65536", "write it as 0.1.0.0"}, {"a.example:0", "write ports"}, {"a.example:65536", "write ports"}, {"a.example:080", "write ports"},
 		{"a.example:http", "write ports"}, {"a.example:1-65", "write ports"}, {"a.example:5-4", "write ports"}, {"a.example:+5", "write ports"},
 		{"a.example:443,", "write ports"}, {"a.example:*", "write ports"}, {"[::1]x", ""}, {"[::1", ""}, {"127.1", "write it as 127.0.0.1"},
 		{"::ffff:10.0.0.0/104", "write it like"}, {"fe80::1%eth0", "leave out"}, {"a\x00b.example", ""},

@@ -46,6 +46,9 @@ func ParseRule(s string) (Rule, error) {
 		}
 		return Rule{}, wrong("the rule "+strconv.Quote(s)+" is a URL, and paths and schemes are not looked at", right)
 	}
+	if _, ok := parsePorts(strings.TrimPrefix(s, ":")); ok {
+		return Rule{}, wrong("the rule "+strconv.Quote(s)+" has a port and no host", "write it like localhost:"+strings.TrimPrefix(s, ":"))
+	}
 	subject, ports, err := cutPorts(s)
 	if err != nil {
 		return Rule{}, err

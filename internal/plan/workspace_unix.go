@@ -55,7 +55,7 @@ func hiddenFolder(path string) string {
 // workspace pins the workspace, or says why it cannot be one.
 func workspace(at *Layout, path string, homes []Root) (Root, error) {
 	bad := func(what string, err error) error {
-		return fault.Wrap(fault.SandboxBadWorkspace, what, err).WithHint("tether run -C DIR -- CMD, with DIR a project's own folder")
+		return fault.Wrap(fault.SandboxBadWorkspace, what, err).WithHint("-C DIR, with DIR a project's own folder")
 	}
 	if path == "" || !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return Root{}, bad("the workspace is not an absolute path: "+quote(path), nil)

@@ -57,7 +57,7 @@ func loadWorkspace(stateDir, workspace string) (*Layer, error) {
 	path := filepath.Join(workspace, workspaceFolder, fileName)
 	if _, err := os.Stat(filepath.Join(workspace, workspaceFolder)); errors.Is(err, fs.ErrPermission) {
 		return nil, fault.Wrap(fault.SandboxBadWorkspace, "cannot look into "+workspace, fs.ErrPermission).
-			WithHint("tether run -C DIR -- CMD, with DIR a project's own folder")
+			WithHint("-C DIR, with DIR a project's own folder")
 	}
 	f, err := readWorkspace(workspace, path)
 	if err != nil || f == nil {
