@@ -100,7 +100,10 @@ func (t *Tools) fetch(ctx context.Context, in FetchInput) (FetchOutput, []byte, 
 	if err != nil {
 		return FetchOutput{}, nil, err
 	}
-	c := fetch.Client{Dial: web.DialContext, Secret: web.Secret, Agent: "tether-fetch"}
+	c := fetch.Client{Dial: web.DialContext, Secret: web.Secret, Agent: "tether-fetch", Time: fetch.DefaultTime}
+	if limit := t.session.Policy().Limits.Time; limit > 0 {
+		c.Time = min(c.Time, limit)
+	}
 	r, err := c.Do(ctx, fetch.Request{URL: in.URL, Method: in.Method, Header: in.Headers, Body: in.Body, Raw: in.Raw})
 	web.Done(err)
 	out := FetchOutput{Denials: web.Denials(), Widened: web.Widened()}

@@ -28,8 +28,9 @@ const (
 // fetch gets one document and prints it; what it is, it tells on errs.
 func fetch(args []string, in io.Reader, out, errs *os.File) (int, error) {
 	f := flagset.New(fetchName)
-	f.Operands = " URL"
+	f.Operands, f.Fetches = " URL", true
 	f.AddSession()
+	f.Set.Lookup("timeout").Usage = "end the fetch after `TIME`, such as 10s (default, and most: 30s)"
 	var want tool.FetchInput
 	var body string
 	var asJSON bool
@@ -37,17 +38,17 @@ func fetch(args []string, in io.Reader, out, errs *os.File) (int, error) {
 	f.Set.StringVar(&body, "body", "", "send `TEXT`, or standard input if it is -")
 	f.Set.BoolVar(&want.Raw, "raw", false, "the body as it came, and not a page as Markdown")
 	f.Set.BoolVar(&asJSON, "json", false, "print one JSON object")
-	f.Set.Func("header", "send `NAME: VALUE` to the host of URL (repeatable)", func(s string) error {
+	f.Set.Func("header", "send `NAME: VALUE` to the host of URL (repeatable)", f.Coded(func(s string) error {
 		name, value, ok := strings.Cut(s, ":")
 		if !ok {
-			return fault.New(fault.UsageInvalid, "a header is NAME: VALUE")
+			return fault.New(fault.UsageInvalid, "a header is NAME: VALUE").WithHint("--header 'Accept: text/plain'")
 		}
 		if want.Headers == nil {
 			want.Headers = map[string]string{}
 		}
 		want.Headers[strings.TrimSpace(name)] = strings.TrimSpace(value)
 		return nil
-	})
+	}))
 	for rest := args; ; rest = rest[1:] { // flags may come after the address, too
 		var err error
 		if rest, err = f.Parse(rest, out); err != nil {

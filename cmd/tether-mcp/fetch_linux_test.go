@@ -49,6 +49,8 @@ func TestFetchVerb(t *testing.T) {
 		case "/bytes":
 			rw.Header().Set("Content-Type", "application/octet-stream")
 			_, _ = rw.Write([]byte{0, 1, 255, '\n'})
+		case "/slow":
+			<-r.Context().Done()
 		case "/echo":
 			fmt.Fprintf(rw, "%s %s %s", r.Method, r.Header.Get("X-A"), b)
 		default:
@@ -97,11 +99,18 @@ func TestFetchVerb(t *testing.T) {
 		{"", ok(), "", "USAGE_INVALID: the address is missing", 125},
 		{"", ok("a", "b"), "", "USAGE_INVALID: one address is enough", 125},
 		{"", ok("--fetch", "some", server.URL), "", "POLICY_INVALID", 125},
+		{"", ok("--header", "X", server.URL), "", "tether: USAGE_INVALID: a header is NAME: VALUE\nhint: --header ", 125},
+		{"", ok("--timeout", "100ms", server.URL+"/slow"), "", "LIMIT_TIME: the fetch took longer than 100ms", 124},
 	} {
 		out, errs, code, err := do(c.in, c.args...)
 		if out != c.out || !strings.Contains(errs, c.errs) || code != c.code {
 			t.Errorf("%v: got %q, %q, %d (%v); want %q, %q, %d", c.args, out, errs, code, err, c.out, c.errs, c.code)
 		}
+	}
+	// Help lists what changes a fetch, and not what is about commands alone.
+	if help, _, code, _ := do("", "-h"); code != 125 || !strings.Contains(help, "--only-host") || !strings.Contains(help, "--timeout") ||
+		strings.Contains(help, "--max-memory") || strings.Contains(help, "--provider") || strings.Contains(help, "limits:\n  --max") {
+		t.Errorf("-h: got %d, %s", code, help)
 	}
 	out, errs, code, err := do("", ok(server.URL+"/page", "--json")...)
 	var got struct {

@@ -26,6 +26,8 @@ type Flags struct {
 	// Set holds all flags; Operands is what help says comes after them.
 	Set      *flag.FlagSet
 	Operands string
+	// Fetches says that the verb starts no command; see Help.
+	Fetches bool
 	// Workspace is absolute after Parse.
 	Workspace string
 	NoSandbox bool
@@ -58,13 +60,12 @@ func New(verb string) *Flags {
 	f.Set.Func("workspace", "`DIR` that the work is about (default: the current folder)", f.Named("workspace", &f.Workspace))
 
 	f.Set.Func("network", "`MODE`: gated (default: public hosts, and what rules allow), open (the host's) or none", f.rule("network", same))
-	f.Set.BoolFunc("no-network", "no network but a private loopback", func(s string) error {
+	f.Set.BoolFunc("no-network", "no network but a private loopback", f.Coded(func(s string) error {
 		if s != "true" {
-			f.wrong = fault.New(fault.UsageInvalid, "--no-network takes no value").WithHint("--network gated")
-			return f.wrong
+			return fault.New(fault.UsageInvalid, "--no-network takes no value").WithHint("--network gated")
 		}
 		return f.rule("network", same)(policy.Offline.String())
-	})
+	}))
 	f.Set.Func("allow-host", "also let out `RULE`: a name, *.name, address or network, each with :PORTS (repeatable)", f.rule("allow-host", same))
 	f.Set.Func("deny-host", "never let out `RULE` (repeatable)", f.rule("deny-host", same))
 	f.Set.Func("only-host", "let out `RULE` instead of public hosts (repeatable)", f.rule("only-host", same))
@@ -121,9 +122,7 @@ func absolute(s string) (string, error) {
 // rule reads a flag that has the name and the meaning of a key of the policy
 // file.
 func (f *Flags) rule(key string, change func(string) (string, error)) func(string) error {
-	return func(s string) (err error) {
-		// The flag package keeps only the text of an error.
-		defer func() { f.wrong = err }()
+	return f.Coded(func(s string) (err error) {
 		if s == "" {
 			return empty(key)
 		}
@@ -143,19 +142,27 @@ func (f *Flags) rule(key string, change func(string) (string, error)) func(strin
 		c, err := policyfile.Flag(key, s)
 		f.changes = append(f.changes, c)
 		return err
-	}
+	})
 }
 
 // Named reads a flag into to that is no rule. An empty value, as of a variable
 // that is not set, would be as if the flag had not been typed, and is refused.
 func (f *Flags) Named(name string, to *string) func(string) error {
-	return func(s string) error {
+	return f.Coded(func(s string) error {
 		if s == "" {
-			f.wrong = empty(name)
-			return f.wrong
+			return empty(name)
 		}
 		*to = s
 		return nil
+	})
+}
+
+// Coded keeps the error with which read refuses a value, of which the flag
+// package keeps only the text.
+func (f *Flags) Coded(read func(string) error) func(string) error {
+	return func(s string) error {
+		f.wrong = read(s)
+		return f.wrong
 	}
 }
 

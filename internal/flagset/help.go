@@ -40,7 +40,12 @@ func short(name string) string {
 	return ""
 }
 
-// Help prints how the verb is used, with its flags.
+// ofFetch are the flags of New that change what a verb does that fetches in its
+// own process and starts nothing.
+const ofFetch = " workspace profile session protect no-network network allow-host only-host deny-host upstream fetch env redact timeout "
+
+// Help prints how the verb is used, with its flags. Where Fetches is set it
+// lists those of New that mean something, and tells that the others are taken.
 func (f *Flags) Help(out io.Writer) {
 	fmt.Fprintf(out, "usage: tether %s [flags]%s\n", f.Set.Name(), f.Operands)
 	known := map[string]bool{}
@@ -59,11 +64,14 @@ func (f *Flags) Help(out io.Writer) {
 	for _, g := range groups() {
 		var flags []*flag.Flag
 		for _, name := range strings.Fields(g.names) {
-			if fl := f.Set.Lookup(name); fl != nil {
+			if fl := f.Set.Lookup(name); fl != nil && (!f.Fetches || strings.Contains(ofFetch, " "+name+" ")) {
 				flags = append(flags, fl)
 			}
 		}
 		f.list(out, g.title, flags)
+	}
+	if f.Fetches {
+		fmt.Fprint(out, "\nThe other flags of tether run are taken, so that one line of flags serves both;\nthey are about commands and change nothing here.\n")
 	}
 }
 
