@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,25 +27,29 @@ func (f *flags) openReport(pol policy.Policy) (*reportFile, error) {
 		return nil, nil
 	}
 	bad := func(what string, err error) error {
-		return fault.Wrap(fault.UsageInvalid, what, err).WithHint("--json")
+		return fault.Wrap(fault.UsageInvalid, "cannot write the report "+f.report+what, err).
+			WithHint("--report FILE, with FILE in a folder that is there, outside of the workspace and --allow-write, or --json")
+	}
+	if info, err := os.Stat(f.report); err == nil && info.IsDir() {
+		return nil, bad(": it is a folder", nil)
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(f.report))
 	if err == nil {
 		dir, err = filepath.Abs(dir)
 	}
 	if err != nil {
-		return nil, bad("cannot write the report", err)
+		return nil, bad("", reason(err))
 	}
 	roots := append([]string{pol.Workspace}, pol.Write...)
 	for _, r := range roots {
 		if real, err := filepath.EvalSymlinks(r); err == nil && pol.Profile != policy.ReadOnly &&
 			(dir == real || strings.HasPrefix(dir, real+"/")) {
-			return nil, bad("the report would lie where the command can write", nil)
+			return nil, bad(": it would lie where the command can write", nil)
 		}
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, bad("cannot write the report", err)
+		return nil, bad("", reason(err))
 	}
 	return &reportFile{root, filepath.Base(f.report)}, nil
 }
@@ -54,10 +59,20 @@ func (r *reportFile) write(v any) error {
 	defer r.dir.Close()
 	out, err := r.dir.OpenFile(r.name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC|syscall.O_NONBLOCK, 0o600)
 	if err == nil {
-		err = errors.Join(writeJSON(out, v), out.Close())
+		if err = encode(out, v); err == nil {
+			err = out.Close()
+		}
 	}
 	if err != nil {
-		return fault.Wrap(fault.UsageInvalid, "cannot write the report", err)
+		return fault.Wrap(fault.OutputLost, "the command ran, and its report could not be written", reason(err))
 	}
 	return nil
+}
+
+// reason strips the operation and the path, which the message has.
+func reason(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
 }

@@ -201,6 +201,13 @@ type jsonError struct {
 }
 
 func writeJSON(w io.Writer, v any) error {
+	if err := encode(w, v); err != nil {
+		return fault.Wrap(fault.OutputLost, "it was done, and the result could not be written", reason(err))
+	}
+	return nil
+}
+
+func encode(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
