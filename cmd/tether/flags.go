@@ -36,6 +36,6 @@ func newRunFlags(verb string) *flags {
 	f.Set.Lookup("json").Usage = "print one JSON object with the output and the report"
 	f.Set.Func("report", "write the report as JSON to `FILE`, outside of what the command can write", f.Named("report", &f.report))
 	f.Set.BoolVar(&f.verbose, "v", false, "print the report on stderr")
-	f.Set.BoolVar(&f.quiet, "q", false, "leave out the closing line on a terminal")
+	f.Set.BoolVar(&f.quiet, "q", false, "leave out what is only worth knowing: the closing line on a terminal, flags that do nothing")
 	return f
 }

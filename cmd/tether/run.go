@@ -56,6 +56,11 @@ func (f *flags) run(c tether.Command, std stdio) (int, error) {
 	if err != nil {
 		return f.failed(err, std)
 	}
+	if !f.json && !f.quiet {
+		for _, line := range f.Idle() {
+			fmt.Fprintln(std.err, "tether:", printable(line))
+		}
+	}
 	c.Stdin = std.in
 	if !f.json {
 		c.Stdout, c.Stderr, c.Stream = std.out, std.err, true
