@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -149,7 +150,7 @@ func stands(dir string) bool {
 }
 
 // leave moves the caller, and what it started, into a group of its own, and lets
-// others there be limited.
+// others there be limited by what there is of memory and pids.
 func leave(dir string) error {
 	own := filepath.Join(dir, ownName)
 	if err := os.Mkdir(own, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
@@ -173,7 +174,17 @@ func leave(dir string) error {
 			}
 		}
 	}
-	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory +pids"), 0)
+	raw, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return err
+	}
+	var limit []string
+	for _, c := range [...]string{"memory", "pids"} {
+		if slices.Contains(strings.Fields(string(raw)), c) {
+			limit = append(limit, "+"+c)
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(strings.Join(limit, " ")), 0)
 }
 
 // prune removes the groups whose makers died. One that still has processes stays.

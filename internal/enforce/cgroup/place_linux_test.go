@@ -76,6 +76,19 @@ func TestFindSecond(t *testing.T) {
 	}
 }
 
+// TestLeaveEnables: only those controllers that there are.
+func TestLeaveEnables(t *testing.T) {
+	for have, want := range map[string]string{"cpu memory pids\n": "+memory +pids", "pids\n": "+pids", "memory\n": "+memory"} {
+		top := fakeTree(t, map[string]string{"cgroup.procs": "", "cgroup.controllers": have, "cgroup.subtree_control": ""})
+		if err := leave(top); err != nil {
+			t.Fatal(err)
+		}
+		if raw, _ := os.ReadFile(filepath.Join(top, "cgroup.subtree_control")); string(raw) != want {
+			t.Errorf("%q: got %q, want %q", have, raw, want)
+		}
+	}
+}
+
 // TestFindFirst: version 1 controllers come first where both exist.
 func TestFindFirst(t *testing.T) {
 	top := fakeTree(t, map[string]string{"m/cgroup.procs": "", "p/cgroup.procs": "", "c/cgroup.procs": "",
