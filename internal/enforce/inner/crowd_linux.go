@@ -16,7 +16,7 @@ import (
 // oomRaise is how much sooner than what else runs on the machine the kernel ends
 // what is inside when memory runs out, in thousandths of it (proc(5),
 // oom_score_adj): a command that uses memory up in small pieces would otherwise
-// outlive whoever watches it.
+// outlive whoever watches it. One that means to can go back to what its caller has.
 const oomRaise = 300
 
 // firstToGo makes us, and all that we start, the kernel's first choice when memory
