@@ -133,9 +133,9 @@ func limits(kind Kind, p *plan.Plan, m Machine) Graded {
 	uncounted := ""
 	switch {
 	case kind == Landlock:
-		uncounted, onDisk = "without a user namespace the kernel counts all processes of the user", true
+		uncounted, onDisk = "without a user namespace it counts all of the user's; the command's are looked at every 20 ms, and all ended when there are more", true
 	case p.Identity.HostUID == 0:
-		uncounted = "the kernel does not count processes of root"
+		uncounted = "it does not count those of root"
 	}
 	if asked.MemoryBytes > 0 || asked.Processes > 0 && m.CgroupProcesses || asked.CPU > 0 && m.CgroupTime {
 		means += ", a control group"
@@ -150,7 +150,7 @@ func limits(kind Kind, p *plan.Plan, m Machine) Graded {
 	case asked.MemoryBytes > 0 && !m.CgroupMemory:
 		return g(policy.None, cmp.Or(m.NoCgroup, "no control group can limit memory here"))
 	case asked.Processes > 0 && uncounted != "" && !m.CgroupProcesses:
-		return g(policy.None, uncounted)
+		return g(policy.None, "the kernel does not hold processes: "+uncounted)
 	case asked.ScratchBytes > 0 && onDisk:
 		return g(policy.Partial, "/tmp lies on the disk: a session's is looked at several times a second, and the command ended when it is too large")
 	case asked.MemoryBytes > 0 && (asked.CPU == 0 || m.CgroupTime):
@@ -162,7 +162,7 @@ func limits(kind Kind, p *plan.Plan, m Machine) Graded {
 		}
 		return g(policy.Complete, "of what was asked; memory is not limited without --max-memory"+uncounted)
 	case uncounted != "":
-		return g(policy.Partial, "memory is not limited without --max-memory, and processes are not: "+uncounted)
+		return g(policy.Partial, "memory is not limited without --max-memory, and the kernel does not hold processes: "+uncounted)
 	}
 	return g(policy.Partial, "memory is not limited without --max-memory")
 }
