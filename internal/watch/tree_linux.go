@@ -24,6 +24,8 @@ type Tree struct {
 
 	most int // how many folders it watches at most
 
+	end *os.File // of a tree that watches nothing, the other end of file
+
 	mu   sync.Mutex
 	dirs map[int32]string
 	// touched are the watches of folders in which something happened, and all says
@@ -50,6 +52,16 @@ func New() (*Tree, error) {
 	return &Tree{file: os.NewFile(uintptr(fd), "inotify"), buf: make([]byte, 1<<16), list: make([]byte, 1<<15), most: most(), dirs: map[int32]string{}, touched: map[int32]bool{}}, nil
 }
 
+// Blind makes a tree that watches nothing, for where New does not: nothing ever
+// happens in it, and Add says ErrFull.
+func Blind() (*Tree, error) {
+	file, end, err := os.Pipe()
+	if err != nil {
+		return nil, full(err)
+	}
+	return &Tree{file: file, end: end, buf: make([]byte, 1<<10), list: make([]byte, 1<<10), dirs: map[int32]string{}, touched: map[int32]bool{}}, nil
+}
+
 // most is how many folders a tree watches at most. A limit that cannot be read
 // shows when it is met.
 func most() int {
@@ -69,7 +81,12 @@ func full(err error) error {
 }
 
 // Close ends a Next that waits, and the watch.
-func (t *Tree) Close() { t.file.Close() }
+func (t *Tree) Close() {
+	t.file.Close()
+	if t.end != nil {
+		t.end.Close()
+	}
+}
 
 // Wake ends a Next that waits, or the next one, with os.ErrDeadlineExceeded.
 func (t *Tree) Wake() {

@@ -253,3 +253,27 @@ func TestTouched(t *testing.T) {
 		t.Errorf("told twice: %v, %v", again, all)
 	}
 }
+
+// A blind tree waits, wakes and closes like others, and watches nothing.
+func TestBlind(t *testing.T) {
+	tree, err := Blind()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tree.Add(t.TempDir(), nil); !errors.Is(err, ErrFull) || !Partly(err) || tree.Len() != 0 {
+		t.Errorf("Add: %v, %d folders", err, tree.Len())
+	}
+	for _, at := range []time.Time{time.Now(), time.Now().Add(10 * time.Millisecond)} {
+		if _, err := tree.Next(at); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("nothing happens, and: %v", err)
+		}
+	}
+	time.AfterFunc(10*time.Millisecond, tree.Wake)
+	if _, err := tree.Next(time.Time{}); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("woken: %v", err)
+	}
+	time.AfterFunc(10*time.Millisecond, tree.Close)
+	if _, err := tree.Next(time.Time{}); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}

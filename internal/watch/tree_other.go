@@ -13,6 +13,9 @@ type Tree struct{}
 // New refuses: nothing is watched on this system yet.
 func New() (*Tree, error) { return nil, errors.ErrUnsupported }
 
+// Blind refuses.
+func Blind() (*Tree, error) { return nil, errors.ErrUnsupported }
+
 // Close does nothing.
 func (*Tree) Close() {}
 

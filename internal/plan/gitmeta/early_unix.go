@@ -33,7 +33,7 @@ type Early struct {
 	quarantine string
 	ids        map[string]bool // of the git directories, whatever they are called
 	had        map[had]bool
-	entries    int             // how many things may still be kept
+	entries    int // how many things may still be kept
 	bytes      int64
 	broken     map[string]broken
 }

@@ -158,6 +158,11 @@ func (v *vigil) keep() error {
 		return v.stay()
 	}
 	tree, err := watch.New()
+	if watch.Partly(err) {
+		// The command can use up what its user may have of them, and must not end
+		// the vigil by that: all is looked at now and then instead.
+		tree, err = watch.Blind()
+	}
 	if err != nil {
 		return err
 	}
