@@ -56,3 +56,43 @@ while not os.path.exists("over"):
 		}
 	})
 }
+
+// A command that has as many descriptors on their way as its user may have keeps
+// nothing from being hidden by that. Control: nobody of that user can send one.
+func TestNoDescriptorCanBeSent(t *testing.T) {
+	need.Program(t, "python3")
+	providers(t, func(t *testing.T, j *jail) {
+		if j.provider == "landlock" {
+			t.Skip("nothing is hidden late")
+		}
+		j.write("hog.py", `import array, os, resource, socket, time
+most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+many, pairs = array.array("i", [0] * 253), []
+while True:
+    if not pairs or full:
+        pairs.append(socket.socketpair())
+        pairs[-1][0].setblocking(False)
+    full = False
+    try:
+        pairs[-1][0].sendmsg([b"."], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, many)])
+    except BlockingIOError:
+        full = True
+    except OSError as e:
+        print("control:", e.strerror, flush=True)
+        break
+open("full", "w")
+while not os.path.exists("over"):
+    time.sleep(0.05)
+`)
+		res := j.report(`python3 hog.py & until test -e full; do sleep 0.05; done; sleep 0.5; printenv LATE >.env
+			i=0; while cat .env >/dev/null 2>&1 && test $i -lt 50; do sleep 0.1; i=$((i+1)); done; cat .env; : >over; wait`, "--env", "LATE="+j.secret)
+		text := lateText(res)
+		if !strings.Contains(text, "control: Too many references") {
+			t.Fatalf("control: descriptors can still be sent: %s", text)
+		}
+		if strings.Contains(text, j.secret) || !strings.Contains(text, "Permission denied") {
+			t.Errorf("the command reads %s", text)
+		}
+	})
+}

@@ -50,7 +50,7 @@ type call struct {
 // cross makes the copy, and returns when it is another program.
 func cross(ours bool) (int, error) {
 	// Whatever our caller's caller left open goes no further.
-	last := uint(FDWorld)
+	last := uint(FDSteps)
 	if ours {
 		last = FDKit
 	}

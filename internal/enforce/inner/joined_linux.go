@@ -1,6 +1,7 @@
 package inner
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -23,16 +24,19 @@ func joined(ours bool) {
 	}
 	send(Message{Kind: Started})
 	var b [CoverLen]byte
-	oob := make([]byte, unix.CmsgSpace(4*TreesPerPacket))
+	steps := os.NewFile(FDSteps, "steps")
 	for {
-		n, fd, err := request(b[:], oob)
+		n, err := unix.Read(FDControl, b[:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
 		if err != nil || n == 0 {
 			os.Exit(0)
 		}
-		if n != CoverLen || b[0] != Cover || fd < 0 {
+		if n != CoverLen || b[0] != Cover {
 			os.Exit(125)
 		}
-		c.answer(number(b[:]), fd)
+		c.answer(binary.LittleEndian.Uint32(b[1:]), steps)
 	}
 }
 
@@ -46,6 +50,7 @@ func arrive(ours bool) (*coverer, error) {
 		return nil, err
 	}
 	unix.CloseOnExec(FDControl)
+	unix.CloseOnExec(FDSteps)
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var have [2]unix.CapUserData
 	if err := unix.Capget(&header, &have[0]); err != nil {

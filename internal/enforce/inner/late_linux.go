@@ -1,7 +1,6 @@
 package inner
 
 import (
-	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -12,9 +11,7 @@ import (
 )
 
 // answer answers a request to carry out the steps in a file.
-func (c *coverer) answer(number uint32, fd int) {
-	f := os.NewFile(uintptr(fd), "steps")
-	defer f.Close()
+func (c *coverer) answer(number uint32, f *os.File) {
 	m := Message{Kind: Covered, Status: number}
 	done, err := c.carryOut(f)
 	if err != nil {
@@ -55,37 +52,3 @@ func (c *coverer) carryOut(f *os.File) (Coverage, error) {
 	}
 	return all, nil
 }
-
-// request is what one packet of the supervisor's asks for.
-func request(b []byte, oob []byte) (n int, fd int, err error) {
-	fd = -1
-	for {
-		got := 0
-		n, got, _, _, err = unix.Recvmsg(FDControl, b, oob, unix.MSG_CMSG_CLOEXEC)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil || got == 0 {
-			return n, fd, err
-		}
-		messages, err := unix.ParseSocketControlMessage(oob[:got])
-		if err != nil || len(messages) != 1 {
-			return n, fd, nil
-		}
-		fds, err := unix.ParseUnixRights(&messages[0])
-		if err != nil {
-			return n, fd, nil
-		}
-		for i, f := range fds {
-			if i == 0 {
-				fd = f
-				continue
-			}
-			unix.Close(f)
-		}
-		return n, fd, nil
-	}
-}
-
-// number reads the number of a request to cover.
-func number(b []byte) uint32 { return binary.LittleEndian.Uint32(b[1:]) }

@@ -67,13 +67,16 @@ const (
 	OurJoined = "our-joined"
 )
 
-// FDWorld is a joiner's descriptor of the mount namespace that it goes into, FDKit
-// an OurJoiner's of the sources of masks. The first packet on the control socket is
-// the Identity, in ids of the world for an OurJoiner and of the host otherwise;
-// those that follow ask to Cover.
+// FDWorld is a joiner's descriptor of the mount namespace that it goes into, FDSteps
+// that of the file in memory that it reads steps from, FDKit an OurJoiner's of the
+// sources of masks. The first packet on the control socket is the Identity, in ids
+// of the world for an OurJoiner and of the host otherwise; those that follow ask to
+// Cover. None carries a descriptor: how many of those a user may have on their way
+// is one number for all processes, and a command could use it up.
 const (
 	FDWorld = 4
-	FDKit   = 5
+	FDSteps = 5
+	FDKit   = 6
 )
 
 // KitPlace is an empty folder without permissions, in a world that a launcher
@@ -250,10 +253,10 @@ func DecodeCoverage(b []byte) (Coverage, error) {
 
 // A request to the inner stage is two bytes, whom and which signal; or, with
 // Reach, that byte, a port and a number, in little endian; or, with Cover, that
-// byte and a number, with a memory file.
+// byte and a number.
 const (
-	// Cover asks for steps to be carried out in the world that stands: an order
-	// that holds nothing else.
+	// Cover asks for the steps in FDSteps to be carried out in the world that
+	// stands: an order that holds nothing else.
 	Cover = 'v'
 	// CoverLen is the length of such a request.
 	CoverLen = 1 + 4

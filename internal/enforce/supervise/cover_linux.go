@@ -32,11 +32,11 @@ func (p *Process) Cover(steps []enforce.Step) (enforce.Coverage, error) {
 // cover asks a joiner.
 func (p *Process) cover(steps []enforce.Step) (enforce.Coverage, error) {
 	order := enforce.Order{Steps: steps}
-	file, err := Memory("tether-steps", order.Encode())
-	if err != nil {
+	p.covering.Lock() // until it has answered, since there is one file
+	defer p.covering.Unlock()
+	if err := p.write(order.Encode()); err != nil {
 		return enforce.Coverage{}, err
 	}
-	defer file.Close()
 	c := make(chan inner.Message, 1)
 	p.mu.Lock()
 	if p.covered == nil {
@@ -51,7 +51,7 @@ func (p *Process) cover(steps []enforce.Step) (enforce.Coverage, error) {
 		delete(p.covered, number)
 		p.mu.Unlock()
 	}()
-	if err := p.ask(binary.LittleEndian.AppendUint32([]byte{inner.Cover}, number), file); err != nil {
+	if err := p.ask(binary.LittleEndian.AppendUint32([]byte{inner.Cover}, number)); err != nil {
 		return enforce.Coverage{}, err
 	}
 	select {
@@ -71,15 +71,24 @@ func coverage(m inner.Message) (enforce.Coverage, error) {
 	return enforce.Coverage{Done: int(c.Done), Changed: int(c.Changed), Failed: int(c.Failed), Why: c.Why}, err
 }
 
-// ask sends a request with one descriptor.
-func (p *Process) ask(request []byte, file *os.File) error {
+// write makes content what a joiner reads.
+func (p *Process) write(content []byte) error {
+	if err := p.steps.Truncate(0); err != nil {
+		return err
+	}
+	_, err := p.steps.WriteAt(content, 0)
+	return err
+}
+
+// ask sends a request.
+func (p *Process) ask(request []byte) error {
 	conn, err := p.control.SyscallConn()
 	if err != nil {
 		return os.ErrClosed
 	}
 	var serr error
 	if err := conn.Write(func(fd uintptr) bool {
-		serr = unix.Sendmsg(int(fd), request, unix.UnixRights(int(file.Fd())), nil, unix.MSG_NOSIGNAL)
+		serr = unix.Sendmsg(int(fd), request, nil, nil, unix.MSG_NOSIGNAL)
 		return !errors.Is(serr, unix.EAGAIN)
 	}); err != nil || errors.Is(serr, syscall.EPIPE) || errors.Is(serr, syscall.ECONNRESET) {
 		return os.ErrClosed

@@ -56,29 +56,36 @@ func (j *joining) joiner() (*Process, error) {
 	case j.process != nil:
 		return j.process, nil
 	}
-	world := make([]*os.File, 0, len(j.world))
-	for _, f := range j.world {
+	steps, theirs, err := shared()
+	if err != nil {
+		return nil, err
+	}
+	files := make([]*os.File, 0, len(j.world)+1)
+	for i, f := range j.world {
 		again, err := dup(f)
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, steps.Close(), theirs.Close())
 		}
-		world = append(world, again)
+		if files = append(files, again); i == 0 {
+			files = append(files, theirs)
+		}
 	}
 	word := inner.Joiner
-	if len(world) > 1 {
+	if len(j.world) > 1 {
 		word = inner.OurJoiner
 	}
 	// Not on another processor alone: it stays longer than it takes to start.
 	p, err := launch(&Direct{Path: "/proc/self/exe", Args: []string{inner.Name, word}, Env: []string{"GOGC=off"},
-		Files: world, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}, nil,
+		Files: files, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}, nil,
 		func() ([]int, func()) { return nil, func() {} })
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, steps.Close())
 	}
 	<-p.started
 	if p.serr != nil {
-		return nil, p.serr
+		return nil, errors.Join(p.serr, steps.Close())
 	}
+	p.steps = steps
 	go p.listen()
 	if _, err := p.control.Write(j.id.Encode()); err != nil {
 		p.HangUp()
@@ -86,6 +93,17 @@ func (j *joining) joiner() (*Process, error) {
 	}
 	j.process = p
 	return p, nil
+}
+
+// shared makes a file in memory that a joiner may only read.
+func shared() (ours, theirs *os.File, err error) {
+	if ours, err = Memory("tether-steps", nil); err != nil {
+		return nil, nil, err
+	}
+	if theirs, err = os.Open(fmt.Sprintf("/proc/self/fd/%d", ours.Fd())); err != nil {
+		return nil, nil, errors.Join(err, ours.Close())
+	}
+	return ours, theirs, nil
 }
 
 func dup(f *os.File) (*os.File, error) {

@@ -115,6 +115,9 @@ func (p *Process) listen() {
 	defer close(p.over)
 	defer p.joining.hangUp()
 	defer p.control.Close()
+	if p.steps != nil {
+		defer p.steps.Close()
+	}
 	b := make([]byte, inner.MaxMessage)
 	for reset := false; ; {
 		n, fds, err := p.receive(b)

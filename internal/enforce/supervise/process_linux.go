@@ -20,6 +20,9 @@ type Process struct {
 	program Program
 	pid     int
 	control *os.File
+	// steps is what a joiner reads, covering holds whoever has it read.
+	steps    *os.File
+	covering sync.Mutex
 	// started is closed when the program runs or serr says why it does not;
 	// done when it is gone.
 	started, done chan struct{}

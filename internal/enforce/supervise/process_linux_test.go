@@ -608,12 +608,21 @@ func TestCoverOfTheDead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Process{control: os.NewFile(uintptr(pair[0]), "control"), over: make(chan struct{})}
+	steps, theirs, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := theirs.Write([]byte("x")); err == nil {
+		t.Error("a joiner can write to what it reads")
+	}
+	theirs.Close()
+	p := &Process{control: os.NewFile(uintptr(pair[0]), "control"), steps: steps, over: make(chan struct{})}
 	unix.Close(pair[1])
 	for _, what := range []string{"its end is closed", "ours is closed, too"} {
 		if _, err := p.cover(nil); !errors.Is(err, os.ErrClosed) {
 			t.Errorf("%s: %v", what, err)
 		}
 		p.control.Close()
+		p.steps.Close()
 	}
 }
