@@ -231,6 +231,36 @@ func TestPromptHostile(t *testing.T) {
 	})
 }
 
+// Nor does a command hide what it planted by closing the folders around it, or
+// those of Tether. Where the host's folders are in reach it can close them.
+func TestPromptClosed(t *testing.T) {
+	need.Program(t, "git")
+	providers(t, func(t *testing.T, j *jail) {
+		j.repo()
+		j.mustHost("rm -rf .git/hooks")
+		j.own()
+		top := filepath.Dir(j.w)
+		res := j.during("mkdir .git/hooks; "+j.hook(".git/hooks/pre-commit")+"; chmod 0 "+j.state+"/tether "+j.state+" && echo CLOSED; chmod 0 "+top+" && echo CLOSED", func() {
+			if within(5*time.Second, func() bool {
+				_, err := os.Lstat(filepath.Join(j.w, ".git/hooks/pre-commit"))
+				return os.IsNotExist(err)
+			}) < 0 {
+				t.Error("it stands while the command runs")
+			}
+			j.calm()
+		})
+		if out, _ := res["stdout"].(string); j.provider == "landlock" && out != "CLOSED\nCLOSED\n" {
+			t.Errorf("control: got %q, want the folders closed", out)
+		}
+		if got := j.told(res, ".git/hooks/pre-commit"); len(got) != 1 || got[0] != "quarantined" || j.kept() == 0 {
+			t.Errorf("told: %q, want it quarantined", got)
+		}
+		if note := lateNotes(res); j.provider == "landlock" && os.Geteuid() != 0 && strings.Count(note, "is open again") != 3 {
+			t.Errorf("notes: %s", note)
+		}
+	})
+}
+
 func lateNotes(res map[string]any) string {
 	report, _ := res["report"].(map[string]any)
 	raw, _ := json.Marshal(report["notes"])

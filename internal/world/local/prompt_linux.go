@@ -22,8 +22,9 @@ import (
 // places at which something happened, see [gitmeta.Early] for what is left to
 // the end.
 type prompt struct {
-	r     *record
-	roots []promptRoot
+	r      *record
+	roots  []promptRoot
+	around ways // what the command may close on the way to them
 	// dirs are the git directories that were there before, by path, with the root
 	// that they belong to; moved are those that lie elsewhere by now.
 	dirs, moved map[string]int
@@ -70,11 +71,11 @@ const (
 
 // newPrompt returns nil where nothing is taken back at the end either. loose says
 // that the provider locks nothing.
-func newPrompt(r *record, p string, loose bool) *prompt {
+func newPrompt(r *record, p string, loose bool, around ways) *prompt {
 	if r.file == nil {
 		return nil
 	}
-	q := &prompt{r: r, dirs: map[string]int{}, moved: map[string]int{}, named: map[string]bool{}, done: make(chan promptDone, 1),
+	q := &prompt{r: r, around: around, dirs: map[string]int{}, moved: map[string]int{}, named: map[string]bool{}, done: make(chan promptDone, 1),
 		pace: pace{timer: time.NewTimer(0), share: promptShare}}
 	for i, root := range r.Roots {
 		s := &r.Snapshots[i]
@@ -269,6 +270,7 @@ func (q *prompt) begin() {
 // look takes back what there is to be taken back. What fails is left to the end.
 func (q *prompt) look(news *promptNews) promptDone {
 	var out promptDone
+	q.around.reopen()
 	for i := range q.roots {
 		root := &q.roots[i]
 		if news.all || news.tether[i] {
@@ -278,7 +280,10 @@ func (q *prompt) look(news *promptNews) promptDone {
 		if len(dirs) == 0 && !news.tree {
 			continue
 		}
-		found, open, _ := root.early.Settle(dirs)
+		found, open, err := root.early.Settle(dirs)
+		if err != nil {
+			open = dirs // closed to us for now
+		}
 		for _, dir := range open {
 			put(&out.open, dir, i)
 		}

@@ -109,6 +109,8 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 			return world.Outcome{Findings: before.dead}, fault.Wrap(fault.IsolationUnavailable, "the workspace does not hold still", err)
 		}
 	}
+	around := holdWays(before.Roots, p.StateDir)
+	defer around.close()
 	defer keepThreads(crowded)()
 	out, proc, err := startFirst(p, c, machine, outlet, job, crowded != nil)
 	if err != nil {
@@ -133,7 +135,7 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 	disks := guardDisks(p, out.Provider, proc.Kill)
 	used := guardTime(bounds, job.Order.Limits.CPUSeconds, proc.Kill)
 	doors.serve(proc)
-	looking := lookAfter(p, proc, early, out.Provider, before)
+	looking := lookAfter(p, proc, early, out.Provider, before, around)
 	set := streams.set
 	set.Start()
 	ended, err := attend(ctx, proc, c, &out)
@@ -155,6 +157,10 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 	outlet.report(&out)
 	if early != nil && early.watch != nil {
 		before.look = early.watch.walk
+	}
+	if out.Provider == enforce.Landlock {
+		around.reopen()
+		out.Notes = append(out.Notes, around.notes()...)
 	}
 	findings, ferr := before.settle(p)
 	<-proc.Gone() // no dead child is left for somebody else to bury

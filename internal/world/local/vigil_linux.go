@@ -64,11 +64,14 @@ const vigilAfter = 200 * time.Millisecond
 // lookAfter begins the vigil of a command; nil where there is nothing to be done:
 // the provider cannot change a world that stands, and the record of what was
 // there before is empty.
-func lookAfter(p *plan.Plan, proc enforce.Process, early *warm, kind enforce.Kind, before *record) *vigil {
+func lookAfter(p *plan.Plan, proc enforce.Process, early *warm, kind enforce.Kind, before *record, around ways) *vigil {
 	v := &vigil{p: p, proc: proc, begin: time.Now(), done: make(chan struct{}), warmed: make(chan error, 1), unsure: unsure{}}
 	v.covers = (kind == enforce.Native || kind == enforce.Bwrap) && p.Policy.Profile != policy.FullAccess
 	if kind == enforce.Native || kind == enforce.Bwrap || kind == enforce.Landlock {
-		v.prompt = newPrompt(before, p.StateDir, kind == enforce.Landlock)
+		if kind != enforce.Landlock {
+			around = nil // behind mounts nobody gets at them
+		}
+		v.prompt = newPrompt(before, p.StateDir, kind == enforce.Landlock, around)
 	}
 	if !v.covers && v.prompt == nil {
 		return nil
