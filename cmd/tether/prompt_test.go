@@ -11,12 +11,18 @@ import (
 	"github.com/tether-sandbox/tether/internal/need"
 )
 
-// during runs shell text inside with --json, and host outside once the script has
-// made the file "planted" and for as long as the script waits for "over".
+// during is at once, with the script begun when the vigil has.
 func (j *jail) during(script string, host func()) map[string]any {
 	j.t.Helper()
+	return j.atOnce("sleep 0.5; "+script, host)
+}
+
+// atOnce runs shell text inside with --json, and host outside once the script has
+// made the file "planted" and for as long as the script waits for "over".
+func (j *jail) atOnce(script string, host func()) map[string]any {
+	j.t.Helper()
 	cmd := j.command("--json", "--timeout", "60s", "--env", "W="+j.w, "--", "sh", "-c",
-		`sleep 0.5; `+script+`
+		script+`
 		: >planted; i=0; until test -e over; do i=$((i+1)); test $i -gt 400 && exit 9; sleep 0.05; done`)
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
@@ -257,6 +263,39 @@ func TestPromptClosed(t *testing.T) {
 		}
 		if note := lateNotes(res); j.provider == "landlock" && os.Geteuid() != 0 && strings.Count(note, "is open again") != 3 {
 			t.Errorf("notes: %s", note)
+		}
+	})
+}
+
+// Nor does it keep Tether from looking by using up what the system has of watches.
+func TestPromptBlinded(t *testing.T) {
+	need.Program(t, "git")
+	need.Program(t, "python3")
+	providers(t, func(t *testing.T, j *jail) {
+		j.repo()
+		j.mustHost("rm -rf .git/hooks")
+		j.own()
+		j.write("use.py", `import ctypes, os, sys, time
+l = ctypes.CDLL(None)
+n = 0
+while l.inotify_init1(0) >= 0: n += 1
+print("all" if n > 0 else "none", flush=True)
+i = 0
+while not os.path.exists("over") and i < 400: i += 1; time.sleep(0.05)
+`)
+		res := j.atOnce("python3 use.py & sleep 1; mkdir .git/hooks; "+j.hook(".git/hooks/pre-commit"), func() {
+			if within(5*time.Second, func() bool {
+				_, err := os.Lstat(filepath.Join(j.w, ".git/hooks/pre-commit"))
+				return os.IsNotExist(err)
+			}) < 0 {
+				t.Error("it stands while the command runs")
+			}
+		})
+		if out, _ := res["stdout"].(string); out != "all\n" {
+			t.Errorf("control: got %q, want all instances used", out)
+		}
+		if got := j.told(res, ".git/hooks/pre-commit"); len(got) != 1 || got[0] != "quarantined" {
+			t.Errorf("told: %q, want it quarantined", got)
 		}
 	})
 }

@@ -111,6 +111,11 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 	}
 	around := holdWays(before.Roots, p.StateDir)
 	defer around.close()
+	var eyes sight
+	if early == nil || early.watch == nil {
+		eyes = openEyes()
+		defer eyes.close()
+	}
 	defer keepThreads(crowded)()
 	out, proc, err := startFirst(p, c, machine, outlet, job, crowded != nil)
 	if err != nil {
@@ -135,7 +140,7 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 	disks := guardDisks(p, out.Provider, proc.Kill)
 	used := guardTime(bounds, job.Order.Limits.CPUSeconds, proc.Kill)
 	doors.serve(proc)
-	looking := lookAfter(p, proc, early, out.Provider, before, around)
+	looking := lookAfter(p, proc, early, out.Provider, before, around, eyes)
 	set := streams.set
 	set.Start()
 	ended, err := attend(ctx, proc, c, &out)

@@ -40,6 +40,7 @@ type vigil struct {
 	ctx  context.Context
 	end  context.CancelFunc
 	done chan struct{}
+	eyes sight
 	tree *watch.Tree
 	// stands is a watch that stood before the plan was made.
 	stands *standing
@@ -64,8 +65,8 @@ const vigilAfter = 200 * time.Millisecond
 // lookAfter begins the vigil of a command; nil where there is nothing to be done:
 // the provider cannot change a world that stands, and the record of what was
 // there before is empty.
-func lookAfter(p *plan.Plan, proc enforce.Process, early *warm, kind enforce.Kind, before *record, around ways) *vigil {
-	v := &vigil{p: p, proc: proc, begin: time.Now(), done: make(chan struct{}), warmed: make(chan error, 1), unsure: unsure{}}
+func lookAfter(p *plan.Plan, proc enforce.Process, early *warm, kind enforce.Kind, before *record, around ways, eyes sight) *vigil {
+	v := &vigil{p: p, proc: proc, eyes: eyes, begin: time.Now(), done: make(chan struct{}), warmed: make(chan error, 1), unsure: unsure{}}
 	v.covers = (kind == enforce.Native || kind == enforce.Bwrap) && p.Policy.Profile != policy.FullAccess
 	if kind == enforce.Native || kind == enforce.Bwrap || kind == enforce.Landlock {
 		if kind != enforce.Landlock {
@@ -160,17 +161,10 @@ func (v *vigil) keep() error {
 		v.tree = v.stands.tree
 		return v.stay()
 	}
-	tree, err := watch.New()
-	if watch.Partly(err) {
-		// The command can use up what its user may have of them, and must not end
-		// the vigil by that: all is looked at now and then instead.
-		tree, err = watch.Blind()
+	if v.eyes.err != nil {
+		return v.eyes.err
 	}
-	if err != nil {
-		return err
-	}
-	defer tree.Close()
-	v.tree = tree
+	v.tree = v.eyes.tree
 	if err := v.armAll(); err != nil {
 		return err
 	}
