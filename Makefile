@@ -4,13 +4,17 @@ GO ?= go
 
 .PHONY: demo test build install bench vet lint race setup
 
+# Without -buildvcs=false a clone of another user, as in a container, does not build.
 build:
 	@case "$$($(GO) env GOFLAGS)" in *benchwall*) echo "GOFLAGS take the second wall away: that is for bench alone" >&2; exit 1;; esac
-	$(GO) build -trimpath -ldflags "-s -w" -o bin/ ./cmd/...
+	$(GO) build -trimpath -buildvcs=false -ldflags "-s -w" -o bin/ ./cmd/...
 
 PREFIX ?= /usr/local
 
-install: build
+# Under sudo there is often no Go on PATH: then what was built before is installed.
+install:
+	@if command -v $(GO) >/dev/null; then $(MAKE) build; elif test -x bin/tether -a -x bin/tether-mcp; then echo "no $(GO) on PATH: installing bin/ as it was built"; \
+	else echo "no $(GO) on PATH, and nothing built: run make build first, without sudo" >&2; exit 1; fi
 	install -D -m 0755 bin/tether $(DESTDIR)$(PREFIX)/bin/tether
 	install -D -m 0755 bin/tether-mcp $(DESTDIR)$(PREFIX)/bin/tether-mcp
 	ln -sf tether $(DESTDIR)$(PREFIX)/bin/tether-sh
