@@ -76,12 +76,14 @@ func editVerb(args []string, std stdio) (int, error) {
 const editUsage = `usage: tether edit view|write|replace|list|search [flags] PATH
 
   view PATH [--lines 10:20]                 print a file, or list a folder
-  write PATH                                write standard input to a file
-  replace PATH --old TEXT --new TEXT        replace a text that occurs once
+  write PATH [--if-sha256 SUM]              write standard input to a file
+  replace PATH --old TEXT --new TEXT [--all] [--if-sha256 SUM]
+                                            replace a text that occurs once, or all
   list [PATH] [--depth N] [--glob GLOB]     list a folder
-  search PATTERN [PATH] [--glob GLOB]       find a regular expression
+  search PATTERN [PATH] [--glob GLOB] [--literal]
+                                            find a regular expression, or a plain text
 
-The flags of tether run that make the policy hold here, too. --json prints one
+--if-sha256 changes a file only if its digest is SUM. The flags of tether run that make the policy hold here, too. --json prints one
 object.
 `
 

@@ -20,7 +20,7 @@ const maxDown = 256
 // to be hidden; links are not followed. It ends early, Truncated, when ctx does.
 func (g *Gate) List(ctx context.Context, r ListRequest) (ListResult, error) {
 	if r.Depth < 0 || r.Max < 0 {
-		return ListResult{}, invalid("a depth and a number of entries are not negative", "")
+		return ListResult{}, invalid("a depth and a number of entries are not negative", "leave it out")
 	}
 	glob, err := compileGlob(r.Glob)
 	if err != nil {
