@@ -10,16 +10,19 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/tether-sandbox/tether"
 	"github.com/tether-sandbox/tether/fault"
 	"github.com/tether-sandbox/tether/internal/flagset"
 	"github.com/tether-sandbox/tether/internal/mcpserver"
+	"github.com/tether-sandbox/tether/internal/world/local/stream"
 )
 
 // version is set by the linker for releases.
@@ -57,17 +60,26 @@ func serve(args []string, in, out *os.File) error {
 	f.Operands = ""
 	f.AddSession()
 	var under []string
-	f.Set.Func("roots-under", "when the client starts us in / or a home, take its first root in `DIR` as the workspace (repeatable)", func(s string) error {
+	f.Set.Func("roots-under", "when the client starts us in / or a home, take its first root in `DIR` as the workspace (repeatable)", f.Coded(func(s string) error {
+		if rest, ok := strings.CutPrefix(s, "~/"); ok { // no shell has read a client's configuration
+			s = filepath.Join(os.Getenv("HOME"), rest)
+		}
 		dir, err := filepath.Abs(s)
+		if info, serr := os.Stat(dir); err == nil && (s == "" || serr != nil || !info.IsDir()) {
+			return fault.New(fault.UsageInvalid, "--roots-under "+strconv.Quote(s)+" is no folder that is there").WithHint("mkdir -p DIR, or name another folder that holds your projects")
+		}
 		under = append(under, dir)
 		return err
-	})
+	}))
 	rest, err := f.Parse(args, out)
 	if err != nil {
 		return err
 	}
 	if len(rest) > 0 {
 		return fault.New(fault.UsageInvalid, "tether mcp takes no argument "+strconv.Quote(rest[0])).WithHint("tether mcp -h")
+	}
+	if stream.IsTerminal(in) {
+		fmt.Fprintln(os.Stderr, "tether: an MCP client speaks to this on stdin and stdout, and starts it: claude mcp add tether -- tether mcp (Ctrl-D ends it)")
 	}
 	// A broken pipe is an end like others, and no reason to leave at once.
 	broken := make(chan os.Signal, 1)

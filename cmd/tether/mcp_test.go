@@ -409,6 +409,8 @@ func TestMCPFlags(t *testing.T) {
 		{[]string{"-h"}, 0, "--roots-under"},
 		{[]string{"--paint"}, exitOurs, "USAGE_INVALID"},
 		{[]string{"extra"}, exitOurs, "takes no argument"},
+		{[]string{"--roots-under", "nowhere"}, exitOurs, "is no folder that is there"},
+		{[]string{"--roots-under", ""}, exitOurs, "is no folder that is there"},
 		{[]string{"--profile", "wide"}, exitOurs, "POLICY_INVALID"},
 	} {
 		cmd := exec.Command(binary, append([]string{"mcp"}, c.args...)...)
