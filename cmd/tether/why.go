@@ -15,7 +15,9 @@ import (
 const whyUsage = `usage: tether why [ID] [-n N] [--json]
 
 Prints the last N (10) things that were refused in a session, or in the one that
-changed last, each with what would allow it or what to do instead.
+changed last, each with what would allow it or what to do instead. What the
+kernel refuses by itself, such as to open a hidden file or to write outside of the
+workspace, the command is told ("Permission denied"), and nothing records it.
 `
 
 // jsonWhy is one refusal. Fields are only ever added.

@@ -39,6 +39,9 @@ func ParseRule(s string) (Rule, error) {
 		}
 		return Rule{}, wrong("the rule "+strconv.Quote(s)+" names no host", hint)
 	}
+	if first, _, many := strings.Cut(s, ","); many && strings.ContainsAny(s[len(first):], ".*") && !strings.ContainsAny(s[len(first):], "[]") {
+		return Rule{}, wrong("the rule "+strconv.Quote(s)+" is about more than one host", "write a rule for each of them, such as "+first)
+	}
 	if strings.Contains(s, "://") {
 		right := spelledRight(s)
 		if right == "" {
