@@ -74,7 +74,10 @@ func Linux() *Layout {
 		Linker: []string{"/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32",
 			"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d"},
 		Wide: []string{"/", "/home", "/root", "/usr", "/bin", "/sbin", "/lib", "/etc", "/opt", "/var", "/tmp",
-			"/var/tmp", "/run", "/run/user", "/boot", "/mnt", "/media", "/srv", "/nix", "/gnu", "/data"},
+			"/var/tmp", "/run", "/run/user", "/boot", "/mnt", "/media", "/srv", "/nix", "/gnu", "/data",
+			// Below /usr and /var as well, what every program of the machine uses: root could change it.
+			"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share", "/usr/local", "/usr/local/bin",
+			"/usr/local/sbin", "/usr/local/lib", "/usr/local/share", "/var/lib", "/var/log", "/var/cache"},
 		Never:   []string{"/proc", "/sys", "/dev"},
 		Made:    []string{"/proc", "/dev", "/sys", Private},
 		Private: Private, Tmp: tmp, VarTmp: "/var/tmp",
