@@ -182,7 +182,7 @@ func (s *Sessions) Verify(id, head string) (Verification, error) {
 	case head == "":
 		rep, err = store.Verify(id)
 	case !strings.HasPrefix(head, id+":"):
-		return Verification{}, fault.New(fault.UsageInvalid, "the head is one of another session")
+		return Verification{}, fault.New(fault.UsageInvalid, "the head is one of another session").WithHint("tether session verify ID --head HEAD, with the HEAD that tether session verify ID printed before")
 	case s.store == nil:
 		return Verification{}, fault.Wrap(fault.StoreCorrupt, "the session "+id+" is gone", fs.ErrNotExist)
 	default:

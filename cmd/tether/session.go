@@ -144,7 +144,7 @@ func operands(rest []string, n int, what string) error {
 	if len(rest) == n {
 		return nil
 	}
-	return fault.New(fault.UsageInvalid, fmt.Sprintf("%d operands instead of %s", len(rest), what)).WithHint("tether session -h")
+	return fault.New(fault.UsageInvalid, fmt.Sprintf("%s wanted, not %d words", what, len(rest))).WithHint("tether session -h")
 }
 
 // one returns the session that is meant: the one that is named, or else the one
@@ -156,7 +156,7 @@ func one(s *tether.Sessions, rest []string) (string, error) {
 	case 1:
 		return rest[0], nil
 	}
-	return "", operands(rest, 1, "one ID")
+	return "", operands(rest, 1, "one ID is")
 }
 
 // inStore calls f with the store.
@@ -203,7 +203,7 @@ func inSession(id string, without tether.Approver, f func(*tether.Session) error
 func (a *sessionArgs) request() tether.Request { return tether.Request{By: fact.Person, Why: a.why} }
 
 func (a *sessionArgs) enter(rest []string) error {
-	if err := operands(rest, 2, "ID and MODE"); err != nil {
+	if err := operands(rest, 2, "ID and MODE are"); err != nil {
 		return err
 	}
 	to, err := policy.ParseProfile(rest[1])
@@ -214,7 +214,7 @@ func (a *sessionArgs) enter(rest []string) error {
 }
 
 func (a *sessionArgs) preset(rest []string) error {
-	if err := operands(rest, 2, "ID and PRESET"); err != nil {
+	if err := operands(rest, 2, "ID and PRESET are"); err != nil {
 		return err
 	}
 	p, err := fact.ParsePreset(rest[1])
@@ -238,7 +238,7 @@ func (a *sessionArgs) then(s *tether.Session, id string, err error) error {
 
 func (a *sessionArgs) grant(rest []string) error {
 	if len(rest) == 0 {
-		return operands(rest, 1, "ID")
+		return operands(rest, 1, "ID is")
 	}
 	g := fact.Grant{Path: a.read, Host: a.host, Mode: a.mode, Command: rest[1:], Scope: fact.Scope(a.scope)}
 	if a.write != "" {
@@ -274,7 +274,7 @@ func (a *sessionArgs) grant(rest []string) error {
 }
 
 func (a *sessionArgs) revoke(rest []string) error {
-	if err := operands(rest, 2, "ID and GRANT"); err != nil {
+	if err := operands(rest, 2, "ID and GRANT are"); err != nil {
 		return err
 	}
 	return inSession(rest[0], nil, func(s *tether.Session) error {
@@ -291,7 +291,7 @@ func (a *sessionArgs) revoke(rest []string) error {
 
 func (a *sessionArgs) remove(rest []string) error {
 	if len(rest) == 0 {
-		return operands(rest, 1, "ID")
+		return operands(rest, 1, "ID is")
 	}
 	return inStore(func(s *tether.Sessions) error {
 		a.removed = []string{}

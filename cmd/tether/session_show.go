@@ -11,7 +11,7 @@ import (
 )
 
 func (a *sessionArgs) list(rest []string) error {
-	if err := operands(rest, 0, "none"); err != nil {
+	if err := operands(rest, 0, "nothing more is"); err != nil {
 		return err
 	}
 	return inStore(func(s *tether.Sessions) error {

@@ -50,7 +50,7 @@ func whyVerb(args []string, std stdio) (int, error) {
 	}
 	rest, err := a.parse(args)
 	if err == nil && len(rest) > 1 {
-		err = fault.New(fault.UsageInvalid, fmt.Sprintf("%d operands instead of one ID", len(rest))).WithHint("tether why -h")
+		err = fault.New(fault.UsageInvalid, fmt.Sprintf("one ID is wanted, not %d words", len(rest))).WithHint("tether why -h")
 	}
 	if err != nil {
 		return a.failed(err)

@@ -52,7 +52,7 @@ type Store struct {
 func Open(dir string) (*Store, error) {
 	dir = filepath.Clean(dir) // a final slash would follow a link
 	if err := makeDir(dir); err != nil {
-		return nil, unavailable("the state folder cannot be made", err)
+		return nil, fault.Wrap(fault.StoreUnavailable, "the state folder cannot be made", err).WithHint(writable(dir))
 	}
 	state, err := openDirAt(unix.AT_FDCWD, dir, 0o022)
 	if err != nil {
@@ -139,6 +139,11 @@ func openAt(at int, name string, flags int) (*os.File, error) {
 	return f, nil
 }
 
+// writable is what to do when nothing can be made in a state folder.
+func writable(dir string) string {
+	return "make " + filepath.Dir(dir) + " writable and leave it room, or set XDG_STATE_HOME"
+}
+
 // loadKey reads the key or makes it. Many processes may do so at once: the
 // first one to give it its name wins, with a file that is complete and on the
 // disk by then.
@@ -159,7 +164,7 @@ func (s *Store) loadKey(state int) ([]byte, error) {
 		return key, err
 	}
 	if err := makeKey(state); err != nil {
-		return nil, unavailable("the key of the log cannot be made", err)
+		return nil, fault.Wrap(fault.StoreUnavailable, "the key of the log cannot be made", err).WithHint(writable(s.dir))
 	}
 	return readKey(state)
 }
