@@ -156,7 +156,29 @@ func (r *reader) syntax(err error) {
 			offset = o
 		}
 	}
+	if key, word := unquoted(r.data, offset); word != "" {
+		r.report(offset, "the text "+word+" stands without quotation marks", key+` = "`+word+`"`)
+		return
+	}
 	r.report(offset, err.Error(), `write lines like key = "value" or key = ["a", "b"]`)
+}
+
+// unquoted returns the key and the value of the line around offset if the value
+// is one plain word, as texts are typed by who does not know TOML.
+func unquoted(data []byte, offset int) (key, word string) {
+	line := data[bytes.LastIndexByte(data[:offset], '\n')+1:]
+	if end := bytes.IndexByte(line, '\n'); end >= 0 {
+		line = line[:end]
+	}
+	k, v, _ := strings.Cut(string(line), "=")
+	k, v = strings.TrimSpace(k), strings.TrimSpace(v)
+	plain := func(s string) bool {
+		return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:*") == ""
+	}
+	if !plain(k) || !plain(v) {
+		return "", ""
+	}
+	return k, v
 }
 
 // path returns the parts of a key and where it begins.

@@ -88,6 +88,9 @@ func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ name, text, want, hint string }{
 		// Keys.
 		{"unknown", "x = 1\n", `f:1:1: the key "x" is not known`, "use profile, commands, reads"},
+		{"no quotation marks", "home = \"private\"\nprofile = read-only\n", "f:2:11: the text read-only stands without quotation marks", `profile = "read-only"`},
+		{"no quotation marks, a number's letters", "network = none", "f:1:11: the text none stands without quotation marks", `network = "none"`},
+		{"more than a word", "network = no ne", "f:1:11: ", "write lines like"},
 		{"misspelt", "\n  protct = []\n", `f:2:3: the key "protct" is not known`, "did you mean protect?"},
 		{"underscores", `allow_read = ["/x"]`, `"allow_read"`, `allow-read = ["/srv/data"]`},
 		{"case", `Timeout = "1s"`, `"Timeout"`, "did you mean timeout?"},
