@@ -72,6 +72,8 @@ func run(args []string, std stdio) int {
 		return exitOurs
 	}
 	switch first := args[1]; {
+	case first == "help" && len(args) == 3 && verbs[args[2]] != nil && args[2] != "version":
+		return finish(verbs[args[2]]([]string{"-h"}, std))(std.err)
 	case first == "-h" || first == "--help" || first == "help":
 		fmt.Fprint(std.out, usage)
 		return 0
