@@ -195,7 +195,7 @@ func (s *Session) runOnce(ctx context.Context, c Command, argv []string, e effec
 	ask.end(res.Denials)
 	if res.Exit != 0 && len(p.Repos) > 0 && e.policy.Profile == policy.WorkspaceWrite && out.Provider != enforce.Unconfined {
 		for _, words := range guard.GitConfigWrites(argv) {
-			res.Denials = append(res.Denials, Denial{What: words, Rule: "git's configuration is locked: it can name programs that your git would run",
+			res.Denials = append(res.Denials, Denial{What: words, Rule: "if it is git's configuration that could not be written: that is locked, since it can name programs that your git would run",
 				Code: fault.SandboxViolation, Remedy: "on the host: " + words})
 		}
 	}

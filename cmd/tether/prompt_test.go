@@ -40,7 +40,7 @@ func (j *jail) atOnce(script string, host func()) map[string]any {
 		j.t.Fatalf("--json printed %q: %v", out.String(), err)
 	}
 	if res["exit"] != 0.0 {
-		j.t.Errorf("the script ended with %v: %v", res["exit"], lateText(res))
+		j.t.Errorf("the script ended with %v (%v): %v", res["exit"], res["error"], lateText(res))
 	}
 	return res
 }
