@@ -194,9 +194,11 @@ type process struct {
 }
 
 // Ready reports what bwrap said when it failed, and does not wait for ever for
-// a bwrap that hangs.
+// a bwrap that hangs, or never comes to an end.
 func (p *process) Ready() error {
-	err := p.ReadyIn(p.patience)
+	stop := hurry(p.PID(), p.patience, p.Process.Kill)
+	err := p.Process.Ready()
+	stop()
 	p.stand.remove()
 	if err == nil || p.Heard() {
 		return err

@@ -248,13 +248,6 @@ func (p *Process) Ready() error {
 // after Ready.
 func (p *Process) Heard() bool { return p.first.Kind != 0 }
 
-// ReadyIn kills the process when it is not ready in time.
-func (p *Process) ReadyIn(patience time.Duration) error {
-	timer := time.AfterFunc(patience, p.Kill)
-	defer timer.Stop()
-	return p.Ready()
-}
-
 // Wait returns when every process of the command is gone. The inner stage, which
 // has nothing more to do then, may take a moment longer, as the kernel takes its
 // namespaces apart.

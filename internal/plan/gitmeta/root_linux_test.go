@@ -21,14 +21,18 @@ func TestRootBehindLink(t *testing.T) {
 		w.sh("git init -q . && rm -rf .git/hooks; git init -q " + victim + " && rm -rf " + victim + "/.git/hooks")
 		w.take()
 		theirs := filepath.Join(victim, ".git/hooks/pre-commit")
-		w.sh("mkdir -p " + filepath.Dir(theirs) + " .git/hooks; : > " + theirs + "; : > .git/hooks/pre-commit; chmod 755 " + theirs + "; mkdir " + victim + "/shut; chmod 0 " + victim + "/shut")
+		w.sh("mkdir -p " + filepath.Dir(theirs) + " .git/hooks; : > " + theirs + "; : > .git/hooks/pre-commit; chmod 755 " + theirs + "; mkdir " + victim + "/shut")
 		if linked {
 			w.sh("mv ../../a ../../b; ln -s victim ../../a")
+		}
+		repos := w.discover()
+		if err := os.Chmod(filepath.Join(victim, "shut"), 0); err != nil {
+			t.Fatal(err)
 		}
 		early := NewEarly(w.snapshot, w.ward)
 		_, _, errEarly := early.Settle([]string{filepath.Join(w.ws, ".git")})
 		_, errAway := early.TakeAway(w.ws, []Finding{{Path: filepath.Join(w.ws, ".git/hooks/pre-commit"), Kind: KindHook}})
-		_, errEnd := Settle(w.snapshot, w.discover(), w.ward)
+		_, errEnd := Settle(w.snapshot, repos, w.ward)
 		OpenUp(w.ws, []string{filepath.Join(w.ws, "shut")}, func(_, _ uint64) bool { return false })
 		for what, err := range map[string]error{"early": errEarly, "take away": errAway, "settle": errEnd, "reachable": Reachable(w.ws)} {
 			if (err != nil) != linked {
