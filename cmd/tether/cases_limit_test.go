@@ -403,7 +403,7 @@ func TestMaxCPUBlind(t *testing.T) {
 	if os.Geteuid() != 0 && (local.World{}).Machine(policy.Limits{CPU: time.Second}).CgroupTime {
 		t.Skip("a control group counts")
 	}
-	providers(t, func(t *testing.T, j *jail) {
+	together(t, func(t *testing.T, j *jail) {
 		j.systemPath()
 		j.own()
 		if os.Geteuid() == 0 {

@@ -78,11 +78,24 @@ const foreignUID = 54321
 // TETHER_TEST_PROVIDER for that one alone.
 func providers(t *testing.T, f func(t *testing.T, j *jail)) {
 	t.Helper()
+	eachProvider(t, func(*testing.T) {}, f)
+}
+
+// together is providers for tests that mostly wait, and that look at nothing but
+// their own jail: they wait side by side.
+func together(t *testing.T, f func(t *testing.T, j *jail)) {
+	t.Helper()
+	eachProvider(t, (*testing.T).Parallel, f)
+}
+
+func eachProvider(t *testing.T, begin func(*testing.T), f func(t *testing.T, j *jail)) {
+	t.Helper()
 	for _, p := range []string{"native", "bwrap", "landlock"} {
 		if only := os.Getenv("TETHER_TEST_PROVIDER"); only != "" && p != only || p == "landlock" && !underLandlock(t) {
 			continue
 		}
 		t.Run(p, func(t *testing.T) {
+			begin(t)
 			if p == "bwrap" {
 				need.Program(t, "bwrap")
 			}

@@ -134,7 +134,8 @@ func TestPrompt(t *testing.T) {
 	need.Program(t, "git")
 	for _, c := range planted {
 		t.Run(c.name, func(t *testing.T) {
-			providers(t, func(t *testing.T, j *jail) {
+			t.Parallel()
+			together(t, func(t *testing.T, j *jail) {
 				if c.locked && j.provider != "landlock" {
 					return
 				}
@@ -176,7 +177,7 @@ func (j *jail) kept() int {
 // and all; nor does ordinary git in one that was there set off anything.
 func TestPromptOwnWork(t *testing.T) {
 	need.Program(t, "git")
-	providers(t, func(t *testing.T, j *jail) {
+	together(t, func(t *testing.T, j *jail) {
 		j.repo()
 		j.mustHost("rm -rf .git/hooks")
 		const me = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; "
@@ -201,7 +202,7 @@ func TestPromptOwnWork(t *testing.T) {
 // look nor fills the disk with what was taken back, and nothing else is lost.
 func TestPromptHostile(t *testing.T) {
 	need.Program(t, "git")
-	providers(t, func(t *testing.T, j *jail) {
+	together(t, func(t *testing.T, j *jail) {
 		j.repo()
 		j.mustHost("rm -rf .git/hooks; mkdir keep; echo KEEP > keep/pre-commit")
 		j.own()
@@ -313,7 +314,7 @@ func lateNotes(res map[string]any) string {
 func TestPromptMovedRepository(t *testing.T) {
 	need.Program(t, "git")
 	need.Program(t, "python3")
-	providers(t, func(t *testing.T, j *jail) {
+	together(t, func(t *testing.T, j *jail) {
 		if j.provider == "landlock" {
 			t.Skip("nothing is hidden or locked in a writable folder")
 		}

@@ -14,7 +14,7 @@ import (
 func TestWorkspaceBehindLink(t *testing.T) {
 	need.Program(t, "git")
 	const swap = `mv "$TOP/a" "$TOP/b" && ln -s "$OUT" "$TOP/a"`
-	providers(t, func(t *testing.T, j *jail) {
+	together(t, func(t *testing.T, j *jail) {
 		j.mustHost(`mkdir -p a/ws && git init -q a/ws && rm -rf a/ws/.git/hooks && mkdir "$OUT/ws" && git init -q "$OUT/ws"`)
 		top, hook := j.w, filepath.Join(j.out, "ws/.git/hooks/pre-commit")
 		j.own()
