@@ -415,7 +415,7 @@ mkdir -p $(dirname $at); cp $TETHER $at 2>/dev/null || cp $OUT/copy $at`
 
 // EC-209: package managers of Node.
 func TestEC209(t *testing.T) {
-	providers(t, func(t *testing.T, j *jail) {
+	together(t, func(t *testing.T, j *jail) {
 		j.systemPath()
 		need.Program(t, "npm")
 		j.write("pkg/package.json", `{"name":"pkg","version":"1.0.0","main":"i.js","scripts":{"postinstall":"node i.js > ran"}}`)
@@ -454,7 +454,7 @@ func TestEC210(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles Go's runtime with an empty cache")
 	}
-	providers(t, func(t *testing.T, j *jail) {
+	together(t, func(t *testing.T, j *jail) {
 		need.Program(t, "go")
 		j.write("go.mod", "module example.com/m\n\ngo 1.22\n")
 		j.write("m.go", "package main\n\nfunc main() { println(\"built\") }\n")
