@@ -75,6 +75,11 @@ func (s *scene) attack(p enforcetest.Provider, under enforcetest.Setup) (map[str
 		s.t.Fatalf("%q: %v", under, err)
 	}
 	results, err := enforcetest.Read(res.Stdout)
+	if _, done := results[enforcetest.TooMany]; err != nil && !done && slices.ContainsFunc(res.Denials, func(d tether.Denial) bool { return d.Code == fault.LimitProcesses }) {
+		// It was the last, and the call was ended for it.
+		results[enforcetest.TooMany] = enforcetest.Result{Error: "the call was ended"}
+		return results, res.Report
+	}
 	if err != nil || res.Exit != 0 {
 		s.t.Errorf("%q: %v, exit %d: %s", under, err, res.Exit, res.Stderr)
 	}

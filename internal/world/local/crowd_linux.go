@@ -35,6 +35,10 @@ func keepThreads(c *world.Crowd) (stop func() bool) {
 	return time.AfterFunc(50*time.Millisecond, func() { inner.KeepThreads(ownThreads) }).Stop
 }
 
+// crowding is what else bounds the processes of a job: the caller's own limits, or
+// a control group of the job's that counts them.
+type crowding struct{ bounded, counted bool }
+
 // leastRoom is with how many processes a command can do anything.
 const leastRoom = 8
 

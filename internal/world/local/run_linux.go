@@ -117,7 +117,7 @@ func (w World) Run(ctx context.Context, p *plan.Plan, c world.Command) (world.Ou
 		defer eyes.close()
 	}
 	defer keepThreads(crowded)()
-	out, proc, err := startFirst(p, c, machine, outlet, job, crowded != nil)
+	out, proc, err := startFirst(p, c, machine, outlet, job, crowding{crowded != nil, bounds.Counts()})
 	if err != nil {
 		before.drop()
 		out.Findings = before.dead
@@ -213,7 +213,7 @@ func order(p *plan.Plan, c world.Command, abi int, terminal bool) (enforce.Order
 // startFirst starts the job with the first provider that can hold the plan at
 // the grades that the policy requires. One that cannot be built gives way to
 // the next of the same grade; none ever gives way to less.
-func startFirst(p *plan.Plan, c world.Command, machine enforce.Machine, o *outlet, job enforce.Job, crowded bool) (world.Outcome, enforce.Process, error) {
+func startFirst(p *plan.Plan, c world.Command, machine enforce.Machine, o *outlet, job enforce.Job, crowded crowding) (world.Outcome, enforce.Process, error) {
 	kinds := []enforce.Kind{c.Provider}
 	if c.Provider == enforce.Auto || c.Provider == "" {
 		kinds = []enforce.Kind{enforce.Native, enforce.Bwrap, enforce.Landlock}
@@ -286,7 +286,7 @@ func nestable(kind enforce.Kind, p *plan.Plan) error {
 
 // start starts a job with one provider. It returns once the command runs, or
 // the program could not be executed: until then another provider may be tried.
-func start(kind enforce.Kind, p *plan.Plan, early world.Warm, abi int, o *outlet, job enforce.Job, crowded bool) (enforce.Process, error) {
+func start(kind enforce.Kind, p *plan.Plan, early world.Warm, abi int, o *outlet, job enforce.Job, crowded crowding) (enforce.Process, error) {
 	network := netOf(p.Policy)
 	var proc enforce.Process
 	var err error

@@ -18,7 +18,7 @@ import (
 // that lasts as long as the job. The gate is a proxy on the host's own loopback,
 // to whose port the walls hold the command; a kernel that cannot do that has no
 // way out, which gateless tells.
-func startWalled(p *plan.Plan, abi int, o *outlet, job enforce.Job, crowded bool) (enforce.Process, error) {
+func startWalled(p *plan.Plan, abi int, o *outlet, job enforce.Job, crowded crowding) (enforce.Process, error) {
 	job.Order.Gate = nil
 	if len(p.Policy.Network.Publish) > 0 {
 		return nil, fault.New(fault.SandboxUnavailable, "provider landlock has no network of its own whose ports could be published").
@@ -30,7 +30,10 @@ func startWalled(p *plan.Plan, abi int, o *outlet, job enforce.Job, crowded bool
 		return nil, err
 	}
 	job.Order.Filter = filter
-	crowdOutside(&job.Order.Limits, crowded)
+	crowdOutside(&job.Order.Limits, crowded.bounded)
+	if crowded.counted {
+		job.Order.Limits.Processes = 0 // a group refuses what the inner stage would end the call for
+	}
 	job.Order.Env = environ.Within(job.Order.Env, string(enforce.Landlock))
 	var port uint16
 	if gated {
