@@ -93,7 +93,7 @@ func readSuite(t *testing.T, top string) suite {
 			case *ast.FuncDecl:
 				if m := name.FindStringSubmatch(d.Name.Name); m != nil && d.Recv == nil {
 					s.tested["EC-"+m[1]] = path
-					if calls(d, "providers") {
+					if calls(d, "providers") || calls(d, "together") {
 						s.walls["EC-"+m[1]] = ""
 					}
 				}
