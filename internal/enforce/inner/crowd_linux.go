@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tether-sandbox/tether/internal/enforce"
 )
 
@@ -79,11 +77,7 @@ func watchTree(most int64, u *undertaker) {
 		time.Sleep(max(20*time.Millisecond, 20*time.Since(begin)))
 	}
 	send(Message{Kind: Limited, Status: uint32(enforce.MetProcesses)})
-	for {
-		// The main thread, which buries the dead, ends us when nobody is left.
-		signalTree(unix.SIGKILL, u)
-		time.Sleep(5 * time.Millisecond)
-	}
+	endAll(u)
 }
 
 // Everywhere is how many processes and threads the machine has, zero if that is

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -215,11 +214,8 @@ func obey(pid int, order *enforce.Order, u *undertaker, t told) {
 			continue
 		}
 		if err != nil || n == 0 {
-			for os.Getpid() != 1 {
-				// No namespace ends with us. The main thread, which buries
-				// the dead, ends us when there is nobody left.
-				signalTree(unix.SIGKILL, u)
-				time.Sleep(5 * time.Millisecond)
+			if os.Getpid() != 1 {
+				endAll(u) // no namespace ends with us
 			}
 			os.Exit(125)
 		}

@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tether-sandbox/tether/internal/enforce"
 )
 
@@ -52,10 +50,7 @@ func holdCPU(order *enforce.Order, u *undertaker) {
 		time.Sleep(wait)
 	}
 	send(Message{Kind: Limited, Status: uint32(why)})
-	for { // the main thread ends us when there is nobody left
-		signalTree(unix.SIGKILL, u)
-		time.Sleep(5 * time.Millisecond)
-	}
+	endAll(u)
 }
 
 // spentInside adds up the processor time of what runs inside and of what has

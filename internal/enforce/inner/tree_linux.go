@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,6 +26,15 @@ func signalTree(sig unix.Signal, u *undertaker) {
 		if !u.is(d.pid) {
 			d.signal(sig)
 		}
+	}
+}
+
+// endAll kills everything that the command started, again and again. It never
+// returns: the main thread, which buries the dead, ends us when nobody is left.
+func endAll(u *undertaker) {
+	for {
+		signalTree(unix.SIGKILL, u)
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 

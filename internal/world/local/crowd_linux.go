@@ -19,9 +19,9 @@ import (
 	"github.com/tether-sandbox/tether/internal/world"
 )
 
-// ownThreads is how many more threads a supervisor may come to want than it has when
+// spareThreads is how many more threads a supervisor may come to want than it has when
 // its command starts: half of it was seen.
-const ownThreads = 16
+const spareThreads = 16
 
 // keepThreads has the threads that a supervisor may want, before they are wanted: at
 // once where a command soon fills up what there is, else against a limit that nobody
@@ -29,10 +29,10 @@ const ownThreads = 16
 func keepThreads(c *world.Crowd) (stop func() bool) {
 	const soon = 1024
 	if c != nil && c.Processes < soon {
-		inner.KeepThreads(ownThreads)
+		inner.KeepThreads(spareThreads)
 		return func() bool { return true }
 	}
-	return time.AfterFunc(50*time.Millisecond, func() { inner.KeepThreads(ownThreads) }).Stop
+	return time.AfterFunc(50*time.Millisecond, func() { inner.KeepThreads(spareThreads) }).Stop
 }
 
 // crowding is what else bounds the processes of a job: the caller's own limits, or

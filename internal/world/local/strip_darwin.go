@@ -2,7 +2,8 @@ package local
 
 import "golang.org/x/sys/unix"
 
-// stripOne takes the bits from the regular file at path, through no link. There are no capabilities of files here.
+// stripOne takes the bits from the regular file at path, through no link. There
+// are no capabilities of files here.
 func stripOne(path string, uid uint32) error {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW_ANY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {

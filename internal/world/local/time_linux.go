@@ -50,8 +50,8 @@ func guardTime(g *cgroup.Group, seconds int64, kill func()) *timeGuard {
 	return t
 }
 
-// end says what the command was ended for, zero for nothing. The group may go then: nobody looks
-// at it any more.
+// end says what the command was ended for, zero for nothing. The group may go
+// then: nobody looks at it any more.
 func (t *timeGuard) end() enforce.Met {
 	if t == nil {
 		return 0
